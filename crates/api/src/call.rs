@@ -1,99 +1,99 @@
-//! Calls and their records.
+//! Tool calls and their records.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-/// What is posted to call a tool.
+/// The body of a request that calls a tool.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CallBody {
-    /// What the tool is given; `GET /api/v1/tools/{name}` has its schema. None is the same as an empty object.
+    /// The arguments of the tool, by the schema in `GET /api/v1/tools/{name}`. If absent, an empty object.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub arguments: Value,
 }
 
-/// What is posted to call a tool of a session.
+/// The body of a request that calls a tool of a session.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SessionCallBody {
-    /// What the tool is given; none is the same as an empty object.
+    /// The arguments of the tool. If absent, an empty object.
     #[serde(default)]
     #[schema(value_type = Option<Object>, example = json!({"text": "hello"}))]
     pub arguments: Value,
-    /// The provider whose model gave the arguments, where they came from one.
+    /// The provider whose model wrote the arguments, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
 }
 
-/// A call that the tool answered.
+/// A completed call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CallView {
-    /// The id of its record.
+    /// The id of the call's record.
     pub id: String,
     /// The canonical name of the tool.
     pub tool: String,
-    /// The revision of the catalog that it was found in.
+    /// The revision of the catalog that had the tool.
     pub revision: u64,
-    /// `ok`, or `tool_error` when the tool says that it failed.
+    /// `ok`, or `tool_error` if the tool reports an error.
     pub outcome: String,
-    /// The result as MCP writes it.
+    /// The MCP result of the tool.
     #[schema(value_type = Object)]
     pub result: Value,
-    /// How long it waited for its slots.
+    /// How long the call waited for its slots.
     pub wait_ms: u64,
-    /// How long it ran.
+    /// How long the call ran.
     pub run_ms: u64,
-    /// Names the whole result when `result` only holds its beginning.
+    /// The handle of the whole result, if `result` has only its beginning.
     #[schema(required)]
     pub result_handle: Option<String>,
 }
 
-/// What stays of a call.
+/// The record of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RecordView {
-    /// Names the record; the next page begins `before` the last one of this page.
+    /// The id of the record. For the next page, use the last one of this page as `before`.
     pub id: String,
-    /// When it came in, as an RFC 3339 timestamp.
+    /// When the call started, an RFC 3339 timestamp.
     #[schema(format = DateTime)]
     pub started_at: String,
-    /// The session in which it was made.
+    /// The session in which the call was made.
     #[serde(default)]
     #[schema(required)]
     pub session: Option<String>,
-    /// Through which face it came: `cli`, `http`, `mcp` or `turn`.
+    /// The interface that the call came through: `cli`, `http`, `mcp` or `turn`.
     pub face: String,
-    /// The name that the caller used.
+    /// The tool name that the caller used.
     pub requested: String,
-    /// The canonical name of the tool, when there was one.
+    /// The canonical name of the tool, if it exists.
     #[schema(required)]
     pub tool: Option<String>,
     pub revision: u64,
-    /// Tells equal arguments from others; they themselves are not kept.
+    /// A digest of the arguments, which are not stored themselves. Equal arguments have equal digests.
     pub argument_digest: String,
-    /// `ok`, `tool_error`, or the word of the problem that it ended with.
+    /// `ok`, `tool_error`, or the kind of the problem with which the call failed.
     pub outcome: String,
-    /// Why it has no result, or what the tool says about its error.
+    /// The error message, of the call or of the tool.
     #[schema(required)]
     pub message: Option<String>,
     pub wait_ms: f64,
     pub run_ms: f64,
     pub result_bytes: u64,
-    /// Names the whole result when it was too large to be answered.
+    /// The handle of the stored result, if it was too large for the response.
     #[schema(required)]
     pub result_handle: Option<String>,
-    /// Who made it: `local`, `key:` and the id of a key, or `jwt:` and the subject of a token.
+    /// The principal that made the call: `local`, `key:` and the id of a key, or `jwt:` and the subject of a token.
     #[serde(default)]
     #[schema(required)]
     pub principal: Option<String>,
-    /// The name that the MCP client gives itself.
+    /// The name that the MCP client reported.
     #[serde(default)]
     #[schema(required)]
     pub client: Option<String>,
 }
 
-/// The newest records, newest first.
+/// Records of calls, newest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RecordList {
     pub calls: Vec<RecordView>,

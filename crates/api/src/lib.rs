@@ -1,4 +1,4 @@
-//! The shapes that the HTTP API and `--json` speak. Types only: who fills them and who reads them is elsewhere.
+//! The types of the HTTP API and of `--json`. This crate has no behaviour: other crates fill and read them.
 
 mod call;
 mod problem;

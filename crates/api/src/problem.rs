@@ -1,37 +1,37 @@
-//! Errors as RFC 9457 has them.
+//! Errors of the API (RFC 9457).
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// `type` is this and the kind; it names the problem and need not lead anywhere.
+/// The prefix of `type`, before the kind. It identifies the problem and is not a URL to open.
 pub const PROBLEM_TYPE_BASE: &str = "urn:switchboard:problem:";
 
-/// An error, for programs (`kind`) and for people (`detail`, `hint`).
+/// An error, for programs (`type`) and for people (`detail`, `hint`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
-    /// `urn:switchboard:problem:` and a word to branch on.
+    /// `urn:switchboard:problem:` followed by the kind, which programs can compare.
     #[serde(rename = "type")]
     #[schema(example = "urn:switchboard:problem:unknown_tool")]
     pub kind_uri: String,
-    /// The word, to read.
+    /// The kind in words.
     #[schema(example = "unknown tool")]
     pub title: String,
     /// The HTTP status.
     #[schema(minimum = 400, maximum = 599, example = 404)]
     pub status: u16,
-    /// What is wrong, for people.
+    /// The error message, for people.
     #[schema(example = "there is no tool 'demo.ech'")]
     pub detail: String,
-    /// The way out, when there is one.
+    /// How to repair the error, if that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// The id of the failed call, when it was one.
+    /// The id of the failed call, if it was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
 }
 
 impl Problem {
-    /// Names the problem by its kind, such as `unknown_tool`.
+    /// A problem of a kind such as `unknown_tool`.
     pub fn new(kind: &str, status: u16, detail: impl Into<String>) -> Self {
         Self {
             kind_uri: format!("{PROBLEM_TYPE_BASE}{kind}"),
@@ -43,7 +43,7 @@ impl Problem {
         }
     }
 
-    /// The kind, without the prefix of the type.
+    /// The kind: `type` without its prefix.
     pub fn kind(&self) -> &str {
         self.kind_uri.strip_prefix(PROBLEM_TYPE_BASE).unwrap_or(&self.kind_uri)
     }

@@ -1,27 +1,27 @@
-//! Providers of models.
+//! Model providers.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// All providers: those of the configuration first.
+/// All model providers, the configured ones first.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct ProviderList {
     pub providers: Vec<ProviderView>,
 }
 
-/// A provider.
+/// A model provider.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct ProviderView {
-    /// What sessions and turns call it.
+    /// The name by which sessions and turns choose it.
     #[schema(example = "anthropic")]
     pub name: String,
     /// `openai`, `chatgpt`, `openai-chat`, `anthropic`, `gemini`, `code-assist` or `demo`.
     pub kind: String,
-    /// The model where a session names none.
+    /// The default model of sessions that choose none.
     pub model: Option<String>,
-    /// Where it is; nowhere for the demo model.
+    /// The base URL of its API; absent for the demo model.
     pub base_url: Option<String>,
-    /// Whether it has the credentials that it needs.
+    /// Whether the credentials that it needs are there.
     pub has_credentials: bool,
     /// `configuration` or `built-in`.
     pub source: String,

@@ -1,10 +1,10 @@
-//! Tools as a provider gets them.
+//! Tools in the format of a provider.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-/// The tools of a session in the shape of one provider.
+/// The tools of a session in the format of one provider.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct RenderingView {
     pub provider: String,
@@ -12,25 +12,25 @@ pub struct RenderingView {
     /// The value of `tools` in a request to the provider.
     #[schema(value_type = Vec<Object>)]
     pub tools: Value,
-    /// How many tools it declares.
+    /// The number of declared tools.
     pub count: usize,
-    /// What it costs in every request.
+    /// The cost of the tools in every request.
     pub tokens: TokenCost,
-    /// Tools that the provider would refuse, and everything with them.
+    /// Tools that are left out because the provider would refuse the whole request because of them.
     pub quarantined: Vec<NotShownView>,
-    /// Tools for which the provider has no room.
+    /// Tools that are left out because of the provider's limits.
     pub left_out: Vec<NotShownView>,
-    /// Each tool with its cost and what was rewritten; only where `explain` asks for it.
+    /// Each tool with its cost and its rewrites; only with `explain`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explained: Option<Vec<RenderedToolView>>,
-    /// What changed since another revision, in the provider's own append-only form where it has one; only where `since`
-    /// asks for it. `null` when that revision is no longer known: then the whole list is the answer.
+    /// The changes since the revision `since`, in the provider's own append-only form if it has one; only with `since`.
+    /// `null` if that revision is no longer known: use the whole list instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub delta: Option<Value>,
 }
 
-/// A rendering, or nothing but its tools where that is all that was asked for.
+/// A rendering, or only its tools with `bare`.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum RenderingAnswer {
@@ -39,14 +39,14 @@ pub enum RenderingAnswer {
     Tools(Value),
 }
 
-/// A number of tokens, and what it is worth.
+/// A number of tokens, and how exact it is.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct TokenCost {
     pub total: usize,
     pub basis: TokenBasis,
 }
 
-/// Where a number of tokens comes from.
+/// How a number of tokens was computed.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct TokenBasis {
     pub tokenizer: String,
@@ -55,14 +55,14 @@ pub struct TokenBasis {
     pub note: String,
 }
 
-/// A tool that a provider does not see.
+/// A tool that the provider does not get.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct NotShownView {
     pub name: String,
     pub reason: String,
 }
 
-/// A tool, with what was done to it.
+/// A rendered tool and its rewrites.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct RenderedToolView {
     pub name: String,
@@ -70,10 +70,10 @@ pub struct RenderedToolView {
     pub rewrites: Vec<RewriteView>,
 }
 
-/// One thing that the provider gets in another way than the server said it.
+/// One difference between the server's schema and the rendered one.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct RewriteView {
-    /// A JSON pointer into the server's schema; empty for the whole.
+    /// A JSON pointer into the server's schema; empty for the whole schema.
     pub path: String,
     pub what: String,
     pub reason: String,

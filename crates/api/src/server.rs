@@ -1,4 +1,4 @@
-//! Servers and how they are doing.
+//! Servers and their state.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -11,50 +11,50 @@ pub struct ServerView {
     pub state: String,
     /// `streamable_http`, `sse` or `stdio`.
     pub transport: String,
-    /// Its URL or command, without credentials.
+    /// The URL or command of the server, without credentials.
     pub place: String,
     /// `strict` or `dynamic`.
     pub mode: String,
-    /// Whether the start fails without it.
+    /// Whether the board does not start without the server.
     pub required: bool,
-    /// `legacy` or `modern`, once it is known.
+    /// `legacy` for the session era of MCP or `modern` for the stateless era, once it is known.
     #[schema(required)]
     pub era: Option<String>,
-    /// The protocol version that was agreed on.
+    /// The negotiated protocol version.
     #[schema(required)]
     pub protocol: Option<String>,
-    /// What the server calls itself. For display only.
+    /// The name that the server reports. For display only.
     #[schema(required)]
     pub reported_name: Option<String>,
     #[schema(required)]
     pub reported_version: Option<String>,
-    /// Tools that it lists.
+    /// The number of tools that the server lists.
     pub offered_tools: usize,
-    /// Tools that policy admits.
+    /// The number of tools that policy admits.
     pub tools: usize,
     /// How long connecting and listing took.
     #[schema(required)]
     pub connect_ms: Option<u64>,
-    /// Why it is unavailable.
+    /// Why the server is unavailable.
     #[schema(required)]
     pub error: Option<String>,
-    /// The way out of the error, when there is one.
+    /// How to repair the error, if that is known.
     #[schema(required)]
     pub hint: Option<String>,
-    /// The last of its error output, where it was asked for.
+    /// The end of the server's standard error output, if it was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stderr: Option<String>,
-    /// Where each session has a connection of its own (`connection: per_session`).
+    /// The connections of sessions, if each session has its own (`connection: per_session`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_processes: Option<SessionProcesses>,
 }
 
-/// The connections that sessions have to a server: processes of a stdio server, MCP sessions of others.
+/// The sessions' own connections to a server: processes of a stdio server, MCP sessions of others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SessionProcesses {
-    /// How many there are now, without the one that lists the tools.
+    /// The current number, without the connection that lists the tools.
     pub running: usize,
-    /// How many there may be (`max_connections`).
+    /// The maximum number (`max_connections`).
     pub most: u32,
 }
 
@@ -64,19 +64,19 @@ pub struct ServerList {
     pub servers: Vec<ServerView>,
 }
 
-/// What `/readyz` answers.
+/// The response of `/readyz`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Readiness {
-    /// `ready`, or `degraded` while a server is away or the store takes no writes.
+    /// `ready`, or `degraded` while a server is unavailable or the store takes no writes.
     pub status: String,
     /// The revision of the catalog.
     pub revision: u64,
-    /// How many tools it has.
+    /// The number of tools in the catalog.
     pub tools: usize,
-    /// Servers that cannot be reached just now, as far as who asks may know of them.
+    /// The unavailable servers that the caller may know of.
     pub unavailable: Vec<String>,
-    /// Why the store takes no writes; absent while it does. Tools can be listed and called meanwhile, and what would
-    /// change something is answered with 503.
+    /// Why the store takes no writes; absent if it does. Tools can still be listed and called; requests that would change
+    /// something get 503.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store: Option<StoreTrouble>,
 }
@@ -84,10 +84,10 @@ pub struct Readiness {
 /// A store that takes no writes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct StoreTrouble {
-    /// Why, such as `no space is left on the disk of its data directory`.
+    /// The reason, such as `no space is left on the disk of its data directory`.
     pub reason: String,
-    /// For how many seconds.
+    /// The duration of the outage in seconds.
     pub seconds: u64,
-    /// How many writes it did not take.
+    /// The number of writes that failed.
     pub failed_writes: u64,
 }

@@ -5,85 +5,85 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
-/// What a new session is to be. All of it can be changed later.
+/// The settings of a new session. All except the id can be changed later.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewSession {
-    /// Its name; without one it gets one that cannot be guessed. Names that begin with `mcp-` are for the sessions of
-    /// connected clients.
+    /// The id of the session. If absent, a random one that cannot be guessed. Ids that begin with `mcp-` are reserved for
+    /// the sessions of connected clients.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$", max_length = 64, example = "work")]
     pub id: Option<String>,
-    /// What people call it.
+    /// The title, for display.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 512, example = "Quarterly report")]
     pub title: Option<String>,
-    /// The provider that it talks to.
+    /// The model provider of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 512, example = "anthropic")]
     pub provider: Option<String>,
-    /// The model there.
+    /// The model of that provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 512)]
     pub model: Option<String>,
-    /// The only servers whose tools it sees; without a list it sees those of all.
+    /// The servers that the session is bound to: it sees the tools of these only. If absent, of all servers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub servers: Option<Vec<String>>,
-    /// Toolsets to switch on or off.
+    /// Toolsets to enable or disable.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub toolsets: BTreeMap<String, bool>,
-    /// Single tools to switch on or off, whatever their toolsets are.
+    /// Single tools to enable or disable; this takes precedence over toolsets.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tools: BTreeMap<String, bool>,
-    /// For a provider the only tools that it is shown: names, or patterns with `*` and `?`.
+    /// For each provider, the only tools that it gets: names, or patterns with `*` and `?`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub allow: BTreeMap<String, Vec<String>>,
-    /// MCP servers that only this session has.
+    /// MCP servers that are attached to this session only.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub own_servers: BTreeMap<String, OwnServerBody>,
 }
 
-/// What is to be different. What is left out stays as it is; all of it is one step of the revision.
+/// A change of a session. Fields that are absent do not change; the whole change is one step of the revision.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SessionChange {
-    /// The revision that the caller has seen. When there is a newer one, nothing is changed.
+    /// The revision that the caller expects. If the session has another one, nothing is changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 9_007_199_254_740_991_u64)]
     pub tools_revision: Option<u64>,
-    /// `null` takes it away.
+    /// `null` removes it.
     #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, max_length = 512)]
     pub title: Option<Option<String>>,
-    /// `null` takes it away.
+    /// `null` removes it.
     #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, max_length = 512)]
     pub provider: Option<Option<String>>,
-    /// `null` takes it away.
+    /// `null` removes it.
     #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, max_length = 512)]
     pub model: Option<Option<String>>,
-    /// The only servers whose tools it sees; `null` for those of all.
+    /// The servers that the session is bound to; `null` for all.
     #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<String>>)]
     pub servers: Option<Option<Vec<String>>>,
-    /// Toolsets to switch on or off.
+    /// Toolsets to enable or disable.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub toolsets: BTreeMap<String, bool>,
-    /// Single tools to switch on or off; `null` leaves a tool to its toolsets again.
+    /// Single tools to enable or disable; `null` removes the setting of a tool.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tools: BTreeMap<String, Option<bool>>,
-    /// For a provider the only tools that it is shown; `null` shows it all again.
+    /// For each provider, the only tools that it gets; `null` removes the restriction.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub allow: BTreeMap<String, Option<Vec<String>>>,
-    /// MCP servers that only this session has; `null` takes one away.
+    /// MCP servers that are attached to this session only; `null` detaches one.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    // The document cannot say `null` here; `DELETE` on the server does the same.
+    // The document cannot express `null` here; `DELETE` of the server does the same.
     #[schema(value_type = BTreeMap<String, OwnServerBody>)]
     pub own_servers: BTreeMap<String, Option<OwnServerBody>>,
 }
 
-/// Tells `null` from what was not said.
+/// Distinguishes `null` from an absent field.
 #[expect(
     clippy::option_option,
     reason = "a merge patch has three cases, and serde's defaults do the third"
@@ -96,21 +96,21 @@ where
     Option::deserialize(deserializer).map(Some)
 }
 
-/// An MCP server that a session brings with it. Where it may be is for `security.egress` to say.
+/// An MCP server that is attached to a session. `security.egress` limits the permitted URLs.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OwnServerBody {
     #[schema(max_length = 4096, example = "https://mcp.example.com/mcp")]
     pub url: String,
-    /// `streamable_http` unless it is said.
+    /// `streamable_http` by default.
     #[serde(default)]
     pub transport: OwnTransport,
-    /// Sent with every request to it. Nobody can read the values back.
+    /// Headers of every request to the server. Their values are never shown.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
 }
 
-/// How a server of a session is spoken to. Commands are not among it: only the configuration file runs those.
+/// The transport of an attached server. Commands are not possible: only the configuration file can run those.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OwnTransport {
@@ -119,18 +119,18 @@ pub enum OwnTransport {
     Sse,
 }
 
-/// A server of a session, without its secrets.
+/// An attached server of a session, without its secrets.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct OwnServerView {
-    /// Without credentials and query values.
+    /// The URL without credentials and query values.
     pub url: String,
     pub transport: OwnTransport,
     /// The names of the headers that are sent to it.
     pub headers: Vec<String>,
-    /// `connecting`, `ready` or `unavailable`; nothing while the session is not in use.
+    /// `connecting`, `ready` or `unavailable`; `null` while the session is not loaded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
-    /// Why it cannot be reached.
+    /// Why it is unavailable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -139,60 +139,60 @@ pub struct OwnServerView {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Bindings {
-    /// The only servers whose tools it sees; `null` for those of all.
+    /// The servers that the session is bound to; `null` for all.
     pub servers: Option<Vec<String>>,
-    /// The revision that the caller has seen. When there is a newer one, nothing is changed.
+    /// The revision that the caller expects. If the session has another one, nothing is changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 9_007_199_254_740_991_u64)]
     pub tools_revision: Option<u64>,
 }
 
-/// On, off, or as it would be without a switch.
+/// Enables or disables a toolset or a tool.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Switch {
-    /// `null` leaves a tool to its toolsets again; a toolset is on or off.
+    /// For a tool, `null` removes the setting. A toolset needs `true` or `false`.
     pub enabled: Option<bool>,
-    /// The revision that the caller has seen. When there is a newer one, nothing is changed.
+    /// The revision that the caller expects. If the session has another one, nothing is changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 9_007_199_254_740_991_u64)]
     pub tools_revision: Option<u64>,
 }
 
-/// A session: a chat, or a connected MCP client.
+/// A session of a chat or of a connected MCP client.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct SessionView {
     pub id: String,
-    /// `endpoint` for one that somebody made, `client` for that of a connected MCP client, `principal` for what
-    /// everybody with one credential shares.
+    /// `endpoint` for a session that was created through the API, `client` for that of a connected MCP client,
+    /// `principal` for one that all stateless clients with one credential share.
     pub kind: String,
-    /// Where MCP clients find it on this server.
+    /// The path of the session's MCP endpoint on this server.
     pub path: String,
-    /// Whose it is: the name of a key, the subject of a token, or `local`.
+    /// The owner: the name of a key, the subject of a token, or `local`.
     pub owner: String,
     pub title: Option<String>,
     pub provider: Option<String>,
     pub model: Option<String>,
-    /// The only servers whose tools it sees; `null` for those of all.
+    /// The servers that the session is bound to; `null` for all.
     pub servers: Option<Vec<String>>,
-    /// The toolsets that were switched on.
+    /// The toolsets that were enabled.
     pub enabled_toolsets: Vec<String>,
-    /// The toolsets that were switched off.
+    /// The toolsets that were disabled.
     pub disabled_toolsets: Vec<String>,
-    /// Tools that were switched on or off one by one, by canonical name.
+    /// Single tools that were enabled or disabled, by canonical name.
     pub tools: BTreeMap<String, bool>,
-    /// For a provider the only tools that it is shown.
+    /// For each provider, the only tools that it gets.
     pub allow: BTreeMap<String, Vec<String>>,
-    /// MCP servers that only this session has.
+    /// MCP servers that are attached to this session only.
     pub own_servers: BTreeMap<String, OwnServerView>,
-    /// Grows with every change of its tools.
+    /// Increases with every change of the session's tools.
     pub tools_revision: u64,
-    /// Its MCP clients of the session era, connected or expected back. Not repeated in the answer to a change.
+    /// The MCP clients of the session. Absent in the response to a change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clients: Option<Vec<SessionClientView>>,
-    /// When it was made, in milliseconds since 1970.
+    /// When the session was created, in milliseconds since 1970.
     pub created_at_ms: i64,
-    /// When it last changed, in milliseconds since 1970.
+    /// When the session last changed, in milliseconds since 1970.
     pub updated_at_ms: i64,
 }
 
@@ -203,17 +203,17 @@ pub struct SessionClientView {
     pub name: Option<String>,
     #[schema(required)]
     pub version: Option<String>,
-    /// The version of MCP that was agreed on.
+    /// The negotiated MCP version.
     pub protocol_version: String,
 }
 
-/// All sessions that the asker may see.
+/// All sessions that the caller may see.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct SessionList {
     pub sessions: Vec<SessionView>,
 }
 
-/// The tools that a session sees, in the order in which everybody is shown them.
+/// The tools that a session sees, in the order in which models and clients get them.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct SessionTools {
     pub tools_revision: u64,
@@ -223,15 +223,15 @@ pub struct SessionTools {
 /// A tool as a session sees it.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct SessionTool {
-    /// The name under which models and MCP clients see it.
+    /// The exposed name, for models and MCP clients.
     pub name: String,
-    /// `server.tool`.
+    /// The canonical name, `server.tool`.
     pub canonical_name: String,
     pub server: String,
-    /// The name that the server gives it.
+    /// The server's name of the tool.
     pub tool: String,
     pub description: Option<String>,
-    /// Whether its server can be reached. A tool stays declared while it cannot.
+    /// Whether its server is connected. A tool stays declared while it is not.
     pub available: bool,
     /// The JSON Schema of its arguments.
     pub input_schema: serde_json::Value,
@@ -241,7 +241,7 @@ pub struct SessionTool {
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct SessionToolsets {
     pub tools_revision: u64,
-    /// `legacy`, `static` or `dynamic`: what it sees where nothing is switched.
+    /// `legacy`, `static` or `dynamic`: how tools are exposed as long as no toolset is enabled or disabled.
     pub exposure: String,
     pub toolsets: Vec<SessionToolset>,
 }
@@ -253,7 +253,7 @@ pub struct SessionToolset {
     pub description: String,
     pub when_to_use: Option<String>,
     pub enabled: bool,
-    /// How many tools it has here.
+    /// The number of its tools in this session.
     pub tools: usize,
 }
 
@@ -261,40 +261,40 @@ pub struct SessionToolset {
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct RevisionEvent {
     pub tools_revision: u64,
-    /// `session` when somebody changed the session, `catalog` when servers or configuration did.
+    /// `session` for a change of the session, `catalog` for a change of servers or configuration.
     pub cause: String,
-    /// Exposed names.
+    /// The exposed names of new tools.
     pub added: Vec<String>,
     pub removed: Vec<String>,
-    /// Tools that are described in another way than before.
+    /// Tools whose definition has changed.
     pub changed: Vec<String>,
-    /// In milliseconds since 1970.
+    /// The time in milliseconds since 1970.
     pub at_ms: i64,
 }
 
-/// One event of the stream of revisions, field by field.
+/// One server-sent event of the stream of revisions.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct SessionEvent {
-    /// `current` at the beginning, `revision` for a step, `reset` where steps are missing: then look again.
+    /// `current` at the beginning, `revision` for a step, `reset` if steps are missing: then read the tools again.
     pub event: String,
     /// The revision.
     pub id: String,
-    /// JSON. It has `tools_revision`; of a step also `cause` (`session` or `catalog`), the names that were `added` and
-    /// `removed`, those that are described differently now (`changed`), and `at_ms`.
+    /// JSON with `tools_revision`. For a step also `cause` (`session` or `catalog`), the names in `added`, `removed` and
+    /// `changed` (other definition), and `at_ms`.
     #[schema(example = "{\"tools_revision\":8}")]
     pub data: String,
 }
 
-/// The tools that a session saw last, as it is kept.
+/// The tools that a session saw last, as they are stored.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct RegistrySnapshot {
     pub revision: u64,
     /// Objects with `canonical_name`, `provider_exposed_name`, `connector_id`, `mcp_tool_name`, `server`, `description`,
-    /// `parameters` and `last_seen_at`: when the server last listed the tool (RFC 3339), `null` where it has not done so
-    /// since the board started.
+    /// `parameters` and `last_seen_at`: when the server last listed the tool (RFC 3339), `null` if it has not done so since
+    /// the board started.
     #[schema(value_type = Vec<Object>)]
     pub tools: serde_json::Value,
-    /// RFC 3339.
+    /// When the session last changed, an RFC 3339 timestamp.
     pub updated_at: String,
 }
 
@@ -303,9 +303,9 @@ pub struct RegistrySnapshot {
 pub struct ToolsetView {
     pub name: String,
     pub description: String,
-    /// How many tools it has.
+    /// The number of its tools.
     pub tools: usize,
-    /// When a model should switch it on.
+    /// When a model should enable it.
     #[serde(default)]
     #[schema(required)]
     pub when_to_use: Option<String>,
@@ -315,12 +315,12 @@ pub struct ToolsetView {
     pub members: Vec<String>,
 }
 
-/// All toolsets, and what MCP clients see at first.
+/// All toolsets, and the default exposure of MCP clients.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct ToolsetList {
     /// `legacy`, `static` or `dynamic`.
     pub exposure: String,
-    /// Who decided that.
+    /// The configuration that decided the exposure.
     pub reason: String,
     pub toolsets: Vec<ToolsetView>,
 }

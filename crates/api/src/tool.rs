@@ -10,75 +10,75 @@ pub struct ToolView {
     /// The canonical name, `server.tool`.
     pub name: String,
     pub server: String,
-    /// The name that the server uses.
+    /// The server's name of the tool.
     pub tool: String,
     #[schema(required)]
     pub title: Option<String>,
     #[schema(required)]
     pub description: Option<String>,
-    /// Whether its server can be reached just now.
+    /// Whether its server is connected.
     pub available: bool,
     /// `strict` or `dynamic`.
     pub mode: String,
     /// Where its limits come from: `explicit`, `merged` or `default`.
     pub configured: String,
     pub limits: LimitsView,
-    /// The set that it is switched with; null where its server has `toolset: none`.
+    /// The toolset that it belongs to; `null` if its server has `toolset: none`.
     #[schema(required)]
     pub toolset: Option<String>,
-    /// The name that MCP clients see instead of the usual one.
+    /// The exposed name, if the configuration sets one.
     #[schema(required)]
     pub expose_as: Option<String>,
     /// The JSON Schema of its arguments.
     #[schema(value_type = Object)]
     pub input_schema: Value,
-    /// The JSON Schema of its structured results, where it has one.
+    /// The JSON Schema of its structured results, if it has one.
     #[schema(required, value_type = Option<Object>)]
     pub output_schema: Option<Value>,
-    /// What its server says about it: whether it only reads, and the like.
+    /// The server's annotations of the tool, such as `readOnlyHint`.
     #[schema(required, value_type = Option<Object>)]
     pub annotations: Option<Value>,
-    /// What lists of the gateway show otherwise than its server wrote it, because strict clients would refuse it.
+    /// Differences between the definition that MCP clients get and the server's, because strict clients would refuse that.
     #[serde(default)]
     #[schema(required)]
     pub repairs: Vec<String>,
 }
 
-/// A tool that its server lists and that is not in the catalog, because its definition cannot be used.
+/// A tool that its server lists but that is not in the catalog, because its definition cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct QuarantinedToolView {
     pub server: String,
-    /// The name that the server uses, where it has a usable one.
+    /// The server's name of the tool, if it has a valid one.
     #[schema(required)]
     pub tool: Option<String>,
     pub reason: String,
 }
 
-/// The limits under which a tool runs.
+/// The limits of a tool's calls.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LimitsView {
-    /// How many calls of it may run at the same time.
+    /// The maximum number of calls that run at the same time.
     pub max_instances: u32,
-    /// A duration as a person writes it, such as `30s`.
+    /// How long a call may run: a duration such as `30s`.
     pub timeout: String,
-    /// How long a call may run that reports progress.
+    /// How long a call that reports progress may run.
     pub max_timeout: String,
     /// How long a call may wait for its slots.
     pub queue_timeout: String,
-    /// How long a running call may stay silent.
+    /// How long a running call may send nothing.
     #[schema(required)]
     pub inactivity_timeout: Option<String>,
-    /// Larger results are kept, and answered with their beginning.
+    /// Larger results are stored; the response has their beginning only.
     pub max_result_bytes: u64,
 }
 
 /// The catalog at one revision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ToolList {
-    /// Changes when the tools or their limits do.
+    /// Changes when the tools or their limits change.
     pub revision: u64,
     pub tools: Vec<ToolView>,
-    /// Tools that cannot be used, with the reason. Only operators see them.
+    /// Tools that cannot be used, with the reason. For operators only.
     #[serde(default)]
     #[schema(required)]
     pub quarantined: Vec<QuarantinedToolView>,

@@ -1,4 +1,4 @@
-//! What a request shows: exactly one credential, or none, or something that is refused as it stands.
+//! Reads the credential of a request: exactly one API key or token, none, or an error.
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -6,13 +6,13 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use crate::{KEY_PREFIX, Refusal};
 
 const API_KEY_HEADER: &str = "x-api-key";
-/// All headers in which credentials are looked for.
+/// All headers that may carry credentials.
 pub(crate) const HEADERS: [HeaderName; 2] =
     [AUTHORIZATION, HeaderName::from_static(API_KEY_HEADER)];
-/// Longer than any token that fits into the headers of common servers.
+/// The maximum length of a credential; tokens that fit into the headers of common servers are shorter.
 const MAX_LENGTH: usize = 8 * 1024;
 
-/// What was shown, not yet checked.
+/// A credential that is not yet checked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Credential<'r> {
     Key(&'r str),
@@ -40,12 +40,12 @@ pub(crate) fn shown(headers: &HeaderMap) -> Result<Credential<'_>, Refusal> {
     }
 }
 
-/// Which of two values somebody else on the way looked at is not known, so neither counts.
+/// The only header of this name. Two are refused, because a proxy may have checked the other one.
 fn single<'r>(headers: &'r HeaderMap, name: &str) -> Result<Option<&'r HeaderValue>, Refusal> {
     let mut values = headers.get_all(name).iter();
     let first = values.next();
     if values.next().is_some() {
-        return Err(Refusal::bad("a header with credentials is there more than once"));
+        return Err(Refusal::bad("a header with credentials is sent more than once"));
     }
     Ok(first)
 }
@@ -64,16 +64,18 @@ fn text(value: &HeaderValue) -> Result<&str, Refusal> {
 fn bearer(text: &str) -> Result<&str, Refusal> {
     let (scheme, token) = text.split_once(' ').unwrap_or((text, ""));
     if !scheme.eq_ignore_ascii_case("bearer") {
-        return Err(Refusal::bad("only `Authorization: Bearer ...` is understood"));
+        return Err(Refusal::bad("only `Authorization: Bearer ...` is supported"));
     }
     let token = token.trim_matches(' ');
     if token.is_empty() {
         return Err(Refusal::bad("the credentials are empty"));
     }
-    // RFC 6750, section 2.1. Two values that a proxy joined with a comma end here too.
+    // The characters of RFC 6750, section 2.1. This also refuses two values that a proxy joined with a comma.
     let allowed = |c: u8| c.is_ascii_alphanumeric() || b"-._~+/=".contains(&c);
     if !token.bytes().all(allowed) {
-        return Err(Refusal::bad("the credentials have characters that no key or token has"));
+        return Err(Refusal::bad(
+            "the credentials contain characters that are invalid in keys and tokens",
+        ));
     }
     Ok(token)
 }

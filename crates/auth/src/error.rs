@@ -1,18 +1,18 @@
-//! Why the gatekeeper cannot do its work. A request that is turned away is a [`crate::Refusal`] instead.
+//! Errors of the gatekeeper itself. A refused request is a [`crate::Refusal`] instead.
 
 use std::io;
 use std::path::PathBuf;
 
 use switchboard_store::StoreError;
 
-/// Why keys cannot be read or made, or tokens cannot be checked at all.
+/// Why keys cannot be read or created, or why tokens cannot be checked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthError {
-    /// The keys cannot be read or written.
+    /// The store failed to read or write the keys.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The file with the issuer's keys is of no use.
+    /// The file with the issuer's keys cannot be used.
     #[error("cannot use the JWKS file {}: {reason}", file.display())]
     JwksFile {
         /// The file.
@@ -20,28 +20,28 @@ pub enum AuthError {
         /// What is wrong with it.
         reason: String,
     },
-    /// There is no way to fetch the issuer's keys.
+    /// The HTTP client that fetches the issuer's keys cannot be created.
     #[error("cannot set up the client that fetches the JWKS")]
     HttpClient {
-        /// What the client said.
+        /// The client's error.
         source: reqwest::Error,
     },
-    /// A key cannot have this name.
+    /// The name of a key is invalid.
     #[error("{reason}")]
     BadName {
         /// What is wrong with the name.
         reason: &'static str,
     },
-    /// The system gave no random bytes.
+    /// The system has no random bytes.
     #[error("cannot get random bytes from the system")]
     NoRandomness {
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl AuthError {
-    /// The way out, when there is one.
+    /// How to repair the error, if that is known.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Store(error) => error.hint(),

@@ -1,4 +1,4 @@
-//! The one who lets people in.
+//! Authenticates requests by API key or token.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,32 +15,31 @@ use crate::keys::{KeyHasher, KnownKeys};
 use crate::{AuthError, JwtOptions, Principal, Refusal};
 use switchboard_model::Role;
 
-/// What the gatekeeper accepts besides API keys.
+/// The accepted credentials beside API keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GatekeeperOptions {
-    /// Tokens of an issuer.
+    /// Tokens of an issuer; `None` accepts no tokens.
     pub jwt: Option<JwtOptions>,
 }
 
-/// Tells who is asking, from a snapshot of the keys and the issuer's keys.
+/// Authenticates requests from a snapshot of the API keys and of the issuer's keys.
 pub struct Gatekeeper {
     store: Store,
     hasher: KeyHasher,
     keys: ArcSwap<KnownKeys>,
-    /// One reader at a time: a snapshot that was read before a key was revoked must not be put in place after one
-    /// that was read later.
+    /// One refresh at a time: a snapshot that was read before a key was revoked must not replace one that was read later.
     turn: Semaphore,
     tokens: Option<Tokens>,
-    /// Made once: the open door is the hottest path of all.
+    /// Created once, because it is returned for every request while no credentials are required.
     local: Principal,
 }
 
 impl Gatekeeper {
-    /// The headers that are looked at.
+    /// The headers that may carry credentials.
     pub const HEADERS: [HeaderName; 2] = credential::HEADERS;
 
-    /// Reads the keys, and asks the issuer for its own. An issuer that does not answer is asked again when a token
-    /// comes.
+    /// Reads the API keys and fetches the issuer's keys. If the issuer does not respond, it is asked again when a token
+    /// arrives.
     pub async fn new(store: Store, security: GatekeeperOptions) -> Result<Arc<Self>, AuthError> {
         let hasher = KeyHasher::new(&store).await?;
         let keys = KnownKeys::read(&store, &KnownKeys::default()).await?;
@@ -52,15 +51,15 @@ impl Gatekeeper {
         Ok(Arc::new(Self { store, hasher, keys, turn: Semaphore::new(1), tokens, local }))
     }
 
-    /// True when nobody needs credentials: there has never been a key, and no tokens are configured. A board whose
-    /// keys are all revoked or expired is not open.
+    /// Whether no credentials are required: no API key was ever created, and no tokens are configured. When all keys are
+    /// revoked or expired, credentials are still required.
     pub fn is_open(&self) -> bool {
         self.tokens.is_none() && !self.keys.load().any_ever()
     }
 
-    /// Who is asking. Waits only when a token is signed with a key that has not been seen before.
+    /// The principal of a request. Waits only when a token is signed with an unknown key, which is then fetched.
     ///
-    /// While the door is open, credentials are not looked at.
+    /// While [`Self::is_open`], credentials are not checked.
     pub async fn admit(&self, headers: &HeaderMap) -> Result<Principal, Refusal> {
         if self.is_open() {
             return Ok(self.local.clone());
@@ -69,12 +68,14 @@ impl Gatekeeper {
             Credential::Key(key) => self.keys.load().admit(key, &self.hasher),
             Credential::Token(token) => match &self.tokens {
                 Some(tokens) => tokens.admit(token).await,
-                None => Err(Refusal::bad("this is no API key, and tokens are not accepted here")),
+                None => {
+                    Err(Refusal::bad("this is not an API key, and tokens are not accepted here"))
+                }
             },
         }
     }
 
-    /// The document of RFC 9728, when tokens are accepted.
+    /// The protected resource metadata (RFC 9728), if tokens are accepted.
     pub fn resource_metadata(&self) -> Option<Value> {
         self.tokens.as_ref().map(Tokens::resource_metadata)
     }
@@ -84,14 +85,13 @@ impl Gatekeeper {
         self.tokens.as_ref().map_or(&[], Tokens::required_scopes)
     }
 
-    /// The scopes with which a token has this role, when tokens are accepted.
+    /// The scopes that give a token this role, if tokens are accepted.
     pub fn scopes_of(&self, role: Role) -> Option<Vec<String>> {
         self.tokens.as_ref().map(|tokens| tokens.scopes_of(role))
     }
 
-    /// Reads the keys anew, notes which ones were used, and asks the issuer when its last answer is old. To be
-    /// called after a change of the keys and every few seconds. When the keys cannot be read, the last snapshot
-    /// stays.
+    /// Reads the API keys again, records which ones were used, and fetches the issuer's keys if they are old. Call it after
+    /// a change of the keys and every few seconds. If the keys cannot be read, the last snapshot stays in effect.
     pub async fn refresh(&self) -> Result<(), AuthError> {
         let turn = self.turn.acquire().await;
         let before = self.keys.load_full();

@@ -1,4 +1,4 @@
-//! The keys of the issuer: fetched or read, kept while they cannot be had anew.
+//! The signing keys of the token issuer: fetched or read from a file, and kept if a refresh fails.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,16 +20,16 @@ use url::Url;
 
 use crate::AuthError;
 
-/// Where the keys of an issuer are.
+/// The location of an issuer's keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeySetSource {
-    /// Fetched from here.
+    /// Fetched from a URL.
     Url(Url),
-    /// Read from here.
+    /// Read from a file.
     File(PathBuf),
 }
 
-/// What may sign a token: no shared secrets (`HS*`), and never nothing (`none`).
+/// The accepted signature algorithms: no shared secrets (`HS*`), and never `none`.
 pub(crate) const ACCEPTED: [Algorithm; 9] = [
     Algorithm::RS256,
     Algorithm::RS384,
@@ -45,24 +45,24 @@ pub(crate) const ACCEPTED: [Algorithm; 9] = [
 const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_BYTES: usize = 256 * 1024;
 const MAX_REDIRECTS: usize = 3;
-/// Tokens with made-up key ids must not make us ask the issuer each time.
+/// The pause between fetches for unknown key ids, so that tokens with invented ids do not cause a fetch each.
 const PAUSE_AFTER_UNKNOWN_KEY: Duration = Duration::from_secs(30);
-/// How soon a key that the issuer took back is no longer accepted.
+/// The age at which keys are fetched again. A key that the issuer withdrew is accepted for at most this time.
 const REFRESH_AFTER: Duration = Duration::from_mins(10);
 const RETRY_AFTER: Duration = Duration::from_secs(30);
 
-/// The keys of one issuer as they are now.
+/// The current keys of one issuer.
 pub(crate) struct Jwks {
     source: KeySetSource,
     http: Client,
     keys: ArcSwap<KeySet>,
-    /// How the last attempt to get them ended.
+    /// The result of the last fetch.
     last: ArcSwapOption<LastFetch>,
-    /// When an unknown key last made us ask.
+    /// When an unknown key id last caused a fetch.
     asked: ArcSwapOption<Instant>,
-    /// One attempt at a time.
+    /// Permits one fetch at a time.
     turn: Arc<Semaphore>,
-    /// An attempt goes on when the request that caused it is gone: others wait for it too.
+    /// Fetches run in tasks, so that they go on when the request that caused them ends: others wait for them too.
     tasks: TaskTracker,
 }
 
@@ -71,15 +71,15 @@ struct LastFetch {
     failure: Option<String>,
 }
 
-/// The usable keys of one document.
+/// The usable keys of one JWKS document.
 pub(crate) struct KeySet {
-    /// Grows with every document that differs from the one before; 0 is before the first.
+    /// Increases with every document that differs from the previous one; 0 before the first.
     pub(crate) generation: u64,
     document: Option<blake3::Hash>,
     keys: Vec<IssuerKey>,
 }
 
-/// A key and what it may be used for.
+/// A key and its permitted algorithms.
 pub(crate) struct IssuerKey {
     id: Option<String>,
     pub(crate) algorithms: Vec<Algorithm>,
@@ -89,17 +89,16 @@ pub(crate) struct IssuerKey {
 /// Why there is no key for a token.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum NoKey {
-    /// None has this id; a newer document may have one.
+    /// No key has this id; a newer document may have one.
     Unknown,
-    /// The key with this id is not for this algorithm.
+    /// The key with this id does not permit this algorithm.
     WrongAlgorithm,
-    /// The token names none, and several would fit.
+    /// The token names no key, and several fit.
     Ambiguous,
 }
 
 impl Jwks {
-    /// Gets the keys. A file that is of no use is an error now; an address that does not answer is asked again
-    /// later.
+    /// Loads the keys. A file that cannot be used is an error; a URL that does not respond is fetched again later.
     pub(crate) async fn new(source: KeySetSource) -> Result<Arc<Self>, AuthError> {
         let is_near = matches!(&source, KeySetSource::Url(url) if is_on_this_machine(url));
         let http = if is_near { Client::builder().no_proxy() } else { Client::builder() }
@@ -130,8 +129,8 @@ impl Jwks {
         self.keys.load_full()
     }
 
-    /// A token names a key that is not there: asks the issuer, unless that was done a moment ago. Fails when the
-    /// last that was heard of the issuer is that it cannot be asked.
+    /// Fetches the keys because a token names an unknown one, unless that was done a moment ago. Fails if the last fetch
+    /// failed.
     pub(crate) async fn look_for_new(self: &Arc<Self>) -> Result<(), String> {
         self.attempt(|jwks| {
             let recently = jwks.asked.load_full();
@@ -144,7 +143,7 @@ impl Jwks {
         .await
     }
 
-    /// Asks again when the last answer is old.
+    /// Fetches the keys if they are old.
     pub(crate) async fn refresh_when_old(self: &Arc<Self>) -> Result<(), String> {
         self.attempt(|jwks| {
             jwks.last.load().as_ref().is_none_or(|last| {
@@ -155,8 +154,7 @@ impl Jwks {
         .await
     }
 
-    /// Gets the keys if `is_due` says so once it is our turn. Who waited while somebody else asked takes that
-    /// answer.
+    /// Fetches the keys if `is_due`, one fetch at a time. A caller that waited for another fetch takes its result.
     async fn attempt(self: &Arc<Self>, is_due: impl Fn(&Self) -> bool) -> Result<(), String> {
         let came = Instant::now();
         let Ok(turn) = Arc::clone(&self.turn).acquire_owned().await else { return Ok(()) };
@@ -168,7 +166,7 @@ impl Jwks {
                 jwks.get().await;
             });
             if attempt.await.is_err() {
-                return Err("the attempt to get the keys was cut off".to_owned());
+                return Err("the fetch of the keys was interrupted".to_owned());
             }
         }
         match self.last.load().as_ref().and_then(|last| last.failure.clone()) {
@@ -185,14 +183,14 @@ impl Jwks {
         let before = self.keys();
         let failure = match read.and_then(|document| KeySet::after(&before, &document)) {
             Ok(Some(keys)) => {
-                tracing::info!(keys = keys.keys.len(), "the keys of the token issuer are here");
+                tracing::info!(keys = keys.keys.len(), "loaded the keys of the token issuer");
                 self.keys.store(Arc::new(keys));
                 None
             }
             Ok(None) => None,
             Err(reason) => {
                 let kept = before.keys.len();
-                tracing::warn!(source = %self.place(), reason, kept, "cannot get the keys of the token issuer");
+                tracing::warn!(source = %self.place(), reason, kept, "cannot load the keys of the token issuer");
                 Some(reason)
             }
         };
@@ -207,7 +205,7 @@ impl Jwks {
     }
 
     async fn fetch(&self, url: &Url) -> Result<Vec<u8>, String> {
-        // The address is told beside the reason, without what may be secret in it.
+        // The URL is logged separately, without its secret parts.
         let told = |error: reqwest::Error| chain(&error.without_url());
         let mut response = self.http.get(url.clone()).send().await.map_err(told)?;
         if response.status() != reqwest::StatusCode::OK {
@@ -253,15 +251,15 @@ struct JwksDocument {
 }
 
 impl KeySet {
-    /// The keys of a document, or nothing when it is the one that we have. Keys that are of no use to us are left
-    /// out; a document without a usable one is an error, because it would lock everybody out.
+    /// The keys of a document, or `None` if the document has not changed. Keys that cannot be used are left out; a document
+    /// without any usable key is an error, because it would lock out every token.
     fn after(before: &Self, document: &[u8]) -> Result<Option<Self>, String> {
         let hash = blake3::hash(document);
         if before.document == Some(hash) {
             return Ok(None);
         }
-        let parsed: JwksDocument =
-            serde_json::from_slice(document).map_err(|error| format!("it is no JWKS: {error}"))?;
+        let parsed: JwksDocument = serde_json::from_slice(document)
+            .map_err(|error| format!("it is not a JWKS document: {error}"))?;
         let keys: Vec<_> = parsed.keys.into_iter().filter_map(IssuerKey::from_json).collect();
         if keys.is_empty() {
             return Err("it has no key that can check a signature".to_owned());
@@ -269,7 +267,7 @@ impl KeySet {
         Ok(Some(Self { generation: before.generation + 1, document: Some(hash), keys }))
     }
 
-    /// The key for a token with this header.
+    /// The key for a token with this key id and algorithm.
     pub(crate) fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Result<&IssuerKey, NoKey> {
         let named = |key: &&IssuerKey| id.is_none_or(|id| key.id.as_deref() == Some(id));
         let mut fitting =
@@ -286,7 +284,7 @@ impl KeySet {
 }
 
 impl IssuerKey {
-    /// Nothing when it is not for signatures or not of a kind that we accept.
+    /// `None` if the key is not for signatures or of an unsupported type.
     fn from_json(json: Value) -> Option<Self> {
         let jwk: Jwk = serde_json::from_value(json).ok()?;
         if !matches!(jwk.common.public_key_use, None | Some(PublicKeyUse::Signature)) {

@@ -1,4 +1,4 @@
-//! Tokens: checked once, then known by their hash until they expire.
+//! JSON Web Tokens: verified once, then cached by their hash until they expire.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -16,32 +16,32 @@ use crate::jwks::{ACCEPTED, IssuerKey, Jwks, KeySet, NoKey};
 use crate::keys::now_ms;
 use crate::{AuthError, KeySetSource, Principal, Refusal, Role};
 
-/// Which tokens are accepted.
+/// The accepted tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JwtOptions {
-    /// `iss` as it must stand in a token, letter for letter.
+    /// The exact value of `iss`.
     pub issuer: String,
-    /// What `aud` must name.
+    /// The value that `aud` must contain.
     pub audience: String,
-    /// The resource that the metadata of RFC 9728 names.
+    /// The resource identifier in the metadata of RFC 9728.
     pub resource: Url,
-    /// Where the issuer's keys are.
+    /// The location of the issuer's keys.
     pub jwks: KeySetSource,
-    /// A token needs all of these.
+    /// The scopes that a token must have.
     pub required_scopes: Vec<String>,
-    /// How far the two clocks may differ.
+    /// The permitted difference between the clocks of the issuer and this machine.
     pub leeway: Duration,
 }
 
 const OPERATOR_SCOPE: &str = "switchboard:operator";
 const ADMIN_SCOPE: &str = "switchboard:admin";
-/// Clocks that differ by more than this are not a matter of leeway.
+/// The maximum of `leeway`.
 const MAX_LEEWAY: Duration = Duration::from_mins(10);
-/// How many tokens are remembered. A token that is not is merely checked again.
+/// The maximum number of cached tokens. A token that is not cached is verified again.
 const MAX_REMEMBERED: usize = 4096;
 const LONGEST_NAME: usize = 100;
 
-/// Checks the tokens of one issuer.
+/// Verifies the tokens of one issuer.
 pub(crate) struct Tokens {
     options: JwtOptions,
     jwks: Arc<Jwks>,
@@ -51,7 +51,7 @@ pub(crate) struct Tokens {
 struct CachedToken {
     principal: Principal,
     until_ms: i64,
-    /// A token does not outlive the keys that it was checked with.
+    /// The generation of the keys that verified the token; a new generation makes the entry invalid.
     generation: u64,
 }
 
@@ -82,9 +82,9 @@ impl Tokens {
         Ok(Self { options, jwks, remembered: RwLock::default() })
     }
 
-    /// Asks the issuer for its keys when the last answer is old.
+    /// Fetches the issuer's keys if they are old.
     pub(crate) async fn refresh(&self) {
-        // Told where it happened; the keys that we have go on.
+        // The fetch has logged its error; the current keys stay in use.
         let _told = self.jwks.refresh_when_old().await;
     }
 
@@ -92,7 +92,7 @@ impl Tokens {
         &self.options.required_scopes
     }
 
-    /// RFC 9728. Scopes that raise the role are left out: clients ask for all that they see here.
+    /// The metadata of RFC 9728. Scopes that raise the role are left out, because clients request all scopes they find here.
     pub(crate) fn resource_metadata(&self) -> Value {
         json!({
             "resource": self.options.resource.as_str(),
@@ -114,7 +114,8 @@ impl Tokens {
             let heard = self.jwks.look_for_new().await;
             keys = self.jwks.keys();
             if heard.is_err() && find(&keys, &header)?.is_none() {
-                let reason = "the keys of the token's issuer cannot be had now; try again later";
+                let reason =
+                    "the keys of the token's issuer cannot be fetched now; try again later";
                 return Err(Refusal::Unavailable(reason.to_owned()));
             }
         }
@@ -140,7 +141,7 @@ impl Tokens {
             .map_err(|error| Refusal::bad(reason(error.kind())))
     }
 
-    /// The scopes with which a token has this role.
+    /// The scopes that give a token this role.
     pub(crate) fn scopes_of(&self, role: Role) -> Vec<String> {
         let more = match role {
             Role::Client => None,
@@ -155,7 +156,7 @@ impl Tokens {
         let client = claims.client_id.as_deref().or(claims.azp.as_deref()).unwrap_or_default();
         let subject = claims.sub.as_deref().unwrap_or_default();
         if client.is_empty() && subject.is_empty() {
-            return Err(Refusal::bad("the token does not say whose it is (`sub`)"));
+            return Err(Refusal::bad("the token has no subject (`sub`)"));
         }
         let scopes = claims.scopes();
         let has = |scope: &str| scopes.contains(&scope);
@@ -187,7 +188,7 @@ impl Tokens {
         claims: &Claims,
         generation: u64,
     ) {
-        // A time with a fraction is rare enough to be checked each time.
+        // A time with a fraction is rare: such a token is not cached.
         let Some(end) = claims.exp.as_i64() else { return };
         let leeway = i64::try_from(self.options.leeway.as_secs()).unwrap_or(0);
         let until_ms = end.saturating_add(leeway).saturating_mul(1000);
@@ -222,7 +223,7 @@ impl Claims {
     }
 }
 
-/// The header of something that may be a token for us.
+/// The header of a token, if the token has an accepted form.
 fn readable_header(token: &str) -> Result<Header, Refusal> {
     let header = decode_header(token).map_err(|_| {
         Refusal::bad(
@@ -232,22 +233,22 @@ fn readable_header(token: &str) -> Result<Header, Refusal> {
     if !ACCEPTED.contains(&header.alg) {
         return Err(Refusal::bad("the token is signed with an algorithm that is not accepted"));
     }
-    // RFC 7515, section 4.1.11: what must be understood and is not makes the token invalid.
+    // RFC 7515, section 4.1.11: a critical extension that is not supported makes the token invalid.
     if header.crit.is_some() {
         return Err(Refusal::bad(
-            "the token wants something to be understood that is not (`crit`)",
+            "the token has a critical extension that is not supported (`crit`)",
         ));
     }
     Ok(header)
 }
 
-/// The key for this header, or nothing when a newer set of keys may have it.
+/// The key for this header, or `None` if a newer set of keys may have it.
 fn find<'k>(keys: &'k KeySet, header: &Header) -> Result<Option<&'k IssuerKey>, Refusal> {
     match keys.find(header.kid.as_deref(), header.alg) {
         Ok(key) => Ok(Some(key)),
         Err(NoKey::Unknown) => Ok(None),
         Err(NoKey::WrongAlgorithm) => {
-            Err(Refusal::bad("the token's key is not for the token's algorithm"))
+            Err(Refusal::bad("the token's key does not permit the token's algorithm"))
         }
         Err(NoKey::Ambiguous) => {
             Err(Refusal::bad("the token does not say which key it is signed with (`kid`)"))
@@ -265,7 +266,7 @@ fn reason(error: &ErrorKind) -> String {
         ErrorKind::MissingRequiredClaim(claim) | ErrorKind::InvalidClaimFormat(claim) => {
             format!("the token has no usable `{claim}`")
         }
-        // What exactly is wrong may quote the token.
+        // The full message may quote the token.
         ErrorKind::Json(_) => {
             "a claim of the token is missing or of the wrong type; `iss` and `exp` must be there"
                 .into()
@@ -274,11 +275,11 @@ fn reason(error: &ErrorKind) -> String {
     }
 }
 
-/// A part of an id in which nothing looks like the border to the next one.
+/// Escapes a part of a principal id, so that it cannot contain the separator.
 fn part(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut escaped, c| {
         if matches!(c, '|' | '%') || c.is_control() {
-            // Writing to text does not fail.
+            // Writing to a string does not fail.
             let _written = write!(escaped, "%{:02X}", u32::from(c));
         } else {
             escaped.push(c);

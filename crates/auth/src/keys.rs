@@ -1,4 +1,4 @@
-//! API keys: how they are made, and the snapshot by which they are known again.
+//! API keys: their creation, and the snapshot that requests are checked against.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,25 +12,25 @@ use switchboard_store::{Store, StoredKey};
 
 use crate::{AuthError, Principal, Refusal, Role};
 
-/// What every key begins with, so that people and scanners see what it is.
+/// The prefix of every key, so that people and secret scanners recognise it.
 pub const KEY_PREFIX: &str = "sbk_";
 
 const HASH_SECRET: &str = "api-keys";
 const LONGEST_NAME: usize = 64;
-/// How old a note of a key's use may be before it is worth another write.
+/// The minimum time between two writes of a key's last use.
 const NOTE_AFTER_MS: i64 = 60_000;
 
-/// A key that was just made. This is the only moment at which it can be shown.
+/// A key that was just created. It cannot be shown again later.
 #[derive(Debug)]
 pub struct NewKey {
-    /// What the client sends.
+    /// The key that the client sends.
     pub key: Secret,
-    /// What is kept of it.
+    /// The stored record of the key, without the key.
     pub stored: StoredKey,
 }
 
 impl NewKey {
-    /// Makes a random key and keeps its hash.
+    /// Creates a random key and stores its hash.
     pub async fn add(
         store: &Store,
         name: &str,
@@ -79,7 +79,7 @@ pub(crate) fn now_ms() -> i64 {
     Timestamp::now().as_millisecond()
 }
 
-/// Hashes keys the way this installation does. A key has 256 random bits, so one fast hash is enough.
+/// Hashes keys with the secret of this installation. A key has 256 random bits, so one fast hash is enough.
 pub(crate) struct KeyHasher([u8; 32]);
 
 impl KeyHasher {
@@ -92,12 +92,12 @@ impl KeyHasher {
     }
 }
 
-/// The keys that are not revoked, as they were when last read.
+/// A snapshot of the keys that are not revoked.
 #[derive(Default)]
 pub(crate) struct KnownKeys {
-    /// Two hashes are compared in constant time; that is what this type is for.
+    /// By hash; `blake3::Hash` compares in constant time.
     by_hash: HashMap<blake3::Hash, KnownKey>,
-    /// Whether there has ever been a key.
+    /// Whether any key was ever created.
     any_ever: bool,
 }
 
@@ -107,7 +107,7 @@ struct KnownKey {
     used: Arc<Use>,
 }
 
-/// When a key was last used. Outlives snapshots.
+/// When a key was last used. Shared by successive snapshots.
 struct Use {
     id: String,
     noted_ms: AtomicI64,
@@ -115,16 +115,16 @@ struct Use {
 }
 
 impl KnownKeys {
-    /// Reads the keys; what the snapshot before knows of their use is taken over.
+    /// Reads the keys, and keeps what the previous snapshot knows of their use.
     pub(crate) async fn read(store: &Store, before: &Self) -> Result<Self, AuthError> {
         let hashes = store.key_hashes().await?;
-        // Only asked when it makes a difference.
+        // The store is asked only if the answer is not known yet.
         let any_ever = before.any_ever || !hashes.is_empty() || !store.keys().await?.is_empty();
         let mut by_hash = HashMap::with_capacity(hashes.len());
         for (stored, hash) in hashes {
             let hash = blake3::Hash::from_bytes(hash);
             let Some(role) = Role::from_word(&stored.role) else {
-                tracing::warn!(key = %stored.name, role = %stored.role, "a key has a role that this version does not know; it opens nothing");
+                tracing::warn!(key = %stored.name, role = %stored.role, "a key has a role that this version does not know; it is not accepted");
                 continue;
             };
             let used = match before.by_hash.get(&hash) {
@@ -145,7 +145,7 @@ impl KnownKeys {
         self.any_ever
     }
 
-    /// Whose key this is.
+    /// The principal of a key.
     pub(crate) fn admit(&self, key: &str, hasher: &KeyHasher) -> Result<Principal, Refusal> {
         let known = self
             .by_hash
@@ -159,7 +159,7 @@ impl KnownKeys {
         Ok(known.principal.clone())
     }
 
-    /// Writes down which keys were used since the last time.
+    /// Stores which keys were used since the last time.
     pub(crate) async fn note_uses(&self, store: &Store) -> Result<(), AuthError> {
         for used in self.by_hash.values().map(|known| &known.used) {
             let last = used.last_ms.load(Ordering::Relaxed);

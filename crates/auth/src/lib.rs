@@ -1,12 +1,12 @@
-//! Who is asking: API keys and JSON Web Tokens.
+//! Authentication: API keys and JSON Web Tokens.
 //!
-//! [`Gatekeeper::admit`] turns the headers of a request into a [`Principal`] or a [`Refusal`]. It looks at
-//! `Authorization` and `X-API-Key` and at nothing else: no header in which somebody merely claims to be somebody.
+//! [`Gatekeeper::admit`] turns the headers of a request into a [`Principal`] or a [`Refusal`]. It reads `Authorization` and
+//! `X-API-Key` only, and never a header that merely claims an identity.
 //!
 //! Invariants:
-//! - A key is shown once, when it is made. Stored and compared is a hash, keyed with a secret of the installation.
-//! - The door does not open by itself: once there has been a key, revoking the last one leaves it shut.
-//! - Which algorithms a token may use is decided by us and by the issuer's key, never by the token.
+//! - A key is shown once, when it is created. Its hash, keyed with a secret of the installation, is stored and compared.
+//! - Once a key was created, credentials stay required, also when the last key is revoked.
+//! - The configuration and the issuer's key decide which algorithms a token may use, never the token.
 //! - Nothing here logs a key or a token.
 
 mod credential;

@@ -1,21 +1,21 @@
-//! What somebody is told who is not let in.
+//! Refusals of requests: status, `WWW-Authenticate` and message.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Why a request is turned away.
+/// Why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
     /// There are no credentials.
     Missing,
-    /// The credentials are of no use; why.
+    /// The credentials are invalid, for this reason.
     BadCredentials(Cow<'static, str>),
-    /// The token is good but does not reach far enough.
+    /// The token is valid but lacks a scope.
     InsufficientScope {
-        /// Everything that a token needs, not only what this one lacks.
+        /// All scopes that a token needs, not only the missing ones.
         needed: Vec<String>,
     },
-    /// Whether the credentials are good cannot be told now; why.
+    /// The credentials cannot be checked now, for this reason.
     Unavailable(String),
 }
 
@@ -29,8 +29,8 @@ impl Refusal {
         }
     }
 
-    /// The value of `WWW-Authenticate` (RFC 6750, RFC 9728), for an answer with status 401 or 403. Fits into a
-    /// header whatever the parts are. `scopes` are those that a token needs: who has none yet asks for them at once.
+    /// The value of `WWW-Authenticate` (RFC 6750, RFC 9728) for status 401 or 403. It is a valid header value for any parts.
+    /// `scopes` are those that a token needs, so that a client without a token can request them at once.
     pub fn www_authenticate(&self, metadata_url: Option<&str>, scopes: &[String]) -> String {
         let needed = match self {
             Self::InsufficientScope { needed } => needed,
@@ -39,7 +39,7 @@ impl Refusal {
         let needed = needed.join(" ");
         let mut parameters: Vec<(&str, &str)> = Vec::new();
         match self {
-            // Who shows nothing is told nothing but how to ask (RFC 6750, section 3.1).
+            // A request without credentials gets no error code (RFC 6750, section 3.1).
             Self::Missing | Self::Unavailable(_) => {}
             Self::BadCredentials(reason) => {
                 parameters.extend([("error", "invalid_token"), ("error_description", reason)]);
@@ -56,13 +56,13 @@ impl Refusal {
         let mut header = "Bearer".to_owned();
         for (n, (name, value)) in parameters.into_iter().enumerate() {
             let separator = if n == 0 { " " } else { ", " };
-            // Writing to text does not fail.
+            // Writing to a string does not fail.
             let _written = write!(header, "{separator}{name}=\"{}\"", quotable(value));
         }
         header
     }
 
-    /// A sentence for people.
+    /// A message for people.
     pub fn message(&self) -> &str {
         match self {
             Self::Missing => {
@@ -79,7 +79,7 @@ impl Refusal {
     }
 }
 
-/// What may stand between quotes in a header (RFC 6750 leaves out `"` and `\`).
+/// Replaces the characters that must not stand in a quoted header value (RFC 6750 excludes `"` and `\` too).
 fn quotable(text: &str) -> String {
     let allowed = |c: char| matches!(c, ' '..='~') && !matches!(c, '"' | '\\');
     text.chars().map(|c| if allowed(c) { c } else { '\'' }).collect()

@@ -1,5 +1,5 @@
-//! The problems that operations answer with, for the API document: each once, with examples, and named by the
-//! operations that can have it: `responses((status = 200, ...), Guarded, UnknownTool)`.
+//! The error responses in the API document. Each is defined once, with examples, and named by the operations that have it:
+//! `responses((status = 200, ...), Guarded, UnknownTool)`.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use utoipa::openapi::{Content, ContentBuilder, Ref, RefOr, Response, ResponseBui
 
 type Responses = BTreeMap<String, RefOr<Response>>;
 
-/// `Name STATUS "what it means" { kind: "an example of its detail" }`: a type to name in `responses(...)`.
+/// `Name STATUS "description" { kind: "example of its detail" }`: defines a type to name in `responses(...)`.
 macro_rules! answers {
     ($($name:ident $status:literal $about:literal { $($kind:ident: $detail:literal,)+ })+) => {
         $(
@@ -26,7 +26,7 @@ macro_rules! answers {
             }
         )+
 
-        /// All of them, by name, as the document holds them.
+        /// All error responses by name, for the components of the document.
         pub(crate) fn all() -> Vec<(&'static str, Response)> {
             vec![$(
                 (stringify!($name), answer($status, $about, &[$((stringify!($kind), $detail)),+])),
@@ -36,10 +36,10 @@ macro_rules! answers {
 }
 
 answers! {
-    BadRequest 400 "The path, the query or the body cannot be read." {
+    BadRequest 400 "The path, the query or the body is invalid." {
         bad_request: "Failed to parse the request body as JSON: EOF while parsing an object at line 1 column 1",
     }
-    Unauthorized 401 "There are no credentials, or they are not good. `WWW-Authenticate` says more." {
+    Unauthorized 401 "The credentials are missing or invalid. `WWW-Authenticate` has details." {
         unauthorized: "credentials are needed: send an API key or a token as `Authorization: Bearer ...`",
     }
     Forbidden 403 "The credentials do not suffice, or the request comes from a page of another site." {
@@ -53,7 +53,7 @@ answers! {
     UnknownTool 404 "There is no tool of that name, or not for these credentials." {
         unknown_tool: "there is no tool 'demo.ech'",
     }
-    UnknownResult 404 "There is no such result, or it is not kept any more." {
+    UnknownResult 404 "There is no such result, or it is no longer stored." {
         unknown_result: "there is no result 'result-1'; large results are kept for a day",
     }
     UnknownSession 404 "There is no such session, or it is not yours." {
@@ -67,27 +67,27 @@ answers! {
         unknown_session: "there is no session 'work'",
         unknown_server: "the session has no server 'notes' of its own",
     }
-    UnknownTurn 404 "There is no such session, or it has no such turn any more." {
+    UnknownTurn 404 "There is no such session, or it no longer has such a turn." {
         unknown_session: "there is no session 'work'",
         unknown_turn: "this session has no turn '12'; what was said is in its history",
     }
-    Busy 409 "A turn of this session runs, or somebody else changed the conversation at the same time." {
+    Busy 409 "A turn of this session is running, or another request changed the conversation at the same time." {
         turn_running: "the turn '12' of this session runs; wait for its end, or cancel it",
     }
-    RefusedTurn 422 "The turn cannot begin: it names something that there is not, or would break the conversation. Nothing was kept." {
+    RefusedTurn 422 "The turn cannot start: it names something that does not exist, or would make the conversation invalid. Nothing was changed." {
         bad_request: "a turn needs something that the person said: `message` is empty",
     }
-    RefusedHistory 422 "This is no conversation, or a broken one. Nothing was changed." {
+    RefusedHistory 422 "The conversation is invalid. Nothing was changed." {
         bad_request: "messages[0] is the result of `x`, but no call of that id stands right before it",
     }
-    BodyLate 408 "The body did not come whole within a minute." {
-        request_timeout: "the body did not come in time",
+    BodyLate 408 "The body did not arrive completely within a minute." {
+        request_timeout: "the body did not arrive in time",
     }
     SessionConflict 409 "Another session has this id." {
         session_exists: "there is a session 'work' already",
     }
-    StaleRevision 409 "The tools have changed since the caller looked. Nothing was changed." {
-        stale_revision: "the tools of this session are at revision 8, not 7: look again, then change them",
+    StaleRevision 409 "The tools have changed since the expected revision. Nothing was changed." {
+        stale_revision: "the tools of this session are at revision 8, not 7: read them again, then repeat the change",
     }
     BodyTooLarge 413 "The body is larger than 4 MiB." {
         bad_request: "the body is larger than 4194304 bytes",
@@ -95,54 +95,54 @@ answers! {
     ConversationTooLarge 413 "The body is larger than 32 MiB." {
         bad_request: "the body is larger than 33554432 bytes",
     }
-    NotJson 415 "The body is not said to be JSON." {
+    NotJson 415 "The content type of the body is not JSON." {
         bad_request: "Expected request with `Content-Type: application/json`",
     }
-    WrongShape 422 "The body is JSON, and not what is wanted here." {
+    WrongShape 422 "The body is JSON, but does not fit the schema." {
         bad_request: "'my work' cannot name a session: 1 to 64 letters, digits, `_` and `-`, the first a letter or digit, and not `mcp-` at the beginning",
     }
-    Refused 422 "The body is not what is wanted, or names something that this session does not have. Nothing was changed." {
+    Refused 422 "The body does not fit the schema, or names something that this session does not have. Nothing was changed." {
         bad_request: "there is no toolset 'mail' here; there are: demo, local",
     }
-    InvalidArguments 422 "The arguments do not fit the tool's schema, or the body is not what is wanted. Nothing was sent." {
+    InvalidArguments 422 "The arguments do not fit the tool's schema, or the body does not fit its own. The tool was not called." {
         invalid_arguments: "the arguments of tool 'echo' of MCP server 'demo' do not fit: missing required argument `text`",
         bad_request: "Failed to deserialize the JSON body into the target type: unknown field `argument`, expected `arguments` at line 1 column 11",
     }
-    TooManySessions 429 "The credentials have as many sessions as they may have." {
+    TooManySessions 429 "The credentials have reached their maximum number of sessions." {
         too_many_sessions: "there are too many sessions; end some first",
     }
-    StoreFaulted 500 "A fault of Switchboard or of its store. The log says more." {
+    StoreFaulted 500 "An internal error of Switchboard or of its store. The log has details." {
         store: "the store failed; the log says why",
     }
-    CallFaulted 500 "A fault of Switchboard or of its store. The log says more." {
+    CallFaulted 500 "An internal error of Switchboard or of its store. The log has details." {
         internal_error: "tool 'echo' of MCP server 'demo' gave no result: a fault of Switchboard",
     }
-    UpstreamFailed 502 "The server answered with a protocol error or nonsense." {
+    UpstreamFailed 502 "The MCP server responded with a protocol error or an invalid message." {
         upstream_error: "tool 'echo' of MCP server 'demo' gave no result: the server answered with error -32000: broken",
     }
-    Starting 503 "The board is still connecting its servers, or the keys of the token's issuer cannot be had." {
+    Starting 503 "The board is still connecting its servers, or the keys of the token's issuer cannot be fetched." {
         starting: "the board is still connecting its servers; try again in a moment",
-        unauthorized: "the keys of the issuer cannot be had just now",
+        unauthorized: "the keys of the token's issuer cannot be fetched now; try again later",
     }
     StoreUnavailable 503 "The store does not take the write, and nothing was changed; or the board is still connecting its servers." {
         store_unavailable: "the store failed: no space is left on the disk of its data directory; nothing was changed",
         starting: "the board is still connecting its servers; try again in a moment",
-        unauthorized: "the keys of the issuer cannot be had just now",
+        unauthorized: "the keys of the token's issuer cannot be fetched now; try again later",
     }
-    CallUnavailable 503 "The call did not get through: the server is away, no slot became free, or the board starts or stops." {
+    CallUnavailable 503 "The call has no result: its server is unavailable, no slot became free, or the board is starting or stopping." {
         unavailable: "tool 'echo' of MCP server 'demo' is unavailable: the connection was lost",
         queue_timeout: "tool 'echo' of MCP server 'demo' waited longer than its queue_timeout of 30s and was not run: all 5 of its max_instances are in use",
         cancelled: "the call was cancelled because the board is shutting down",
         starting: "the board is still connecting its servers; try again in a moment",
-        unauthorized: "the keys of the issuer cannot be had just now",
+        unauthorized: "the keys of the token's issuer cannot be fetched now; try again later",
     }
-    CallTimedOut 504 "The tool ran too long, or was silent too long, and was cancelled." {
+    CallTimedOut 504 "The call exceeded its timeout or its inactivity timeout and was cancelled." {
         timeout: "tool 'wait' of MCP server 'demo' was running longer than its timeout of 30s and was cancelled",
         inactivity_timeout: "tool 'wait' of MCP server 'demo' was running but gave no sign of life for its inactivity_timeout of 5s and was cancelled",
     }
 }
 
-/// `Name: Answer, Answer;`: several answers under one name.
+/// `Name: Answer, Answer;`: groups several error responses under one name.
 macro_rules! bundles {
     ($($(#[$about:meta])+ $name:ident: $($answer:ty),+;)+) => {
         $(
@@ -159,13 +159,13 @@ macro_rules! bundles {
 }
 
 bundles! {
-    /// What every operation can answer that asks for credentials and needs the board.
+    /// Errors of every operation that needs credentials and the board.
     Guarded: Unauthorized, Forbidden, Starting;
-    /// What every operation can answer that takes a body.
+    /// Errors of every operation that takes a body.
     TakesBody: BadRequest, BodyLate, BodyTooLarge, NotJson;
-    /// The same for a message with its images, or a whole conversation.
+    /// Errors of every operation that takes a message with images, or a whole conversation.
     TakesConversation: BadRequest, BodyLate, ConversationTooLarge, NotJson;
-    /// What every operation can answer that reads or writes the store. Stands behind `Guarded`.
+    /// Errors of every operation that reads or writes the store. Must follow `Guarded`.
     StoreFailed: StoreFaulted, StoreUnavailable;
 }
 
@@ -175,7 +175,7 @@ fn answer(status: u16, about: &str, examples: &[(&str, &str)]) -> Response {
         .content("application/problem+json", problem_content(status, examples));
     if status == 401 {
         let text = ObjectBuilder::new().schema_type(Type::String).build();
-        let about = "How to be let in (RFC 9110), and where to get a token (RFC 9728).";
+        let about = "The authentication scheme (RFC 9110), and where to get a token (RFC 9728).";
         let header = HeaderBuilder::new().schema(Some(text)).description(Some(about)).build();
         response = response.header("WWW-Authenticate", header);
     }

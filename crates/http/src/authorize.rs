@@ -1,4 +1,4 @@
-//! Who may do what: credentials first, then the role that a path needs.
+//! Authorization: checks the credentials of a request, then the role that its path requires.
 
 use axum::Json;
 use axum::extract::{Request, State};
@@ -12,7 +12,7 @@ use crate::server::Shared;
 
 const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
 
-/// Whether a request is let in.
+/// The result of the authorization of a request.
 pub(crate) enum AuthDecision {
     /// The path needs no credentials.
     Public,
@@ -42,14 +42,14 @@ pub(crate) async fn admit<B>(
     Ok(AuthDecision::Principal(principal))
 }
 
-/// The role that a path needs; `None` where nobody is asked who they are.
+/// The role that a path requires; `None` for public paths.
 fn needed_role(path: &str) -> Option<Role> {
     let is_public = path.starts_with("/.well-known/")
         || matches!(path, "/" | "/healthz" | "/readyz" | "/api/v1/openapi.json" | "/api/v1/docs");
     if is_public {
         return None;
     }
-    // A result is read by a handle that only its caller was told.
+    // Results are not listed here: they are read by a handle that only the caller of the tool has.
     let is_about_others = path == "/metrics" || path.starts_with("/api/v1/calls");
     Some(if is_about_others { Role::Operator } else { Role::Client })
 }
@@ -62,7 +62,7 @@ pub(crate) async fn authenticate(
     if shared.gatekeeper.is_open() {
         return Ok(shared.local.clone());
     }
-    // Boxed: it is large, and a gate that is open does not need it.
+    // Boxed: the future is large, and not needed when no credentials are required.
     let admitted = Box::pin(shared.gatekeeper.admit(headers)).await;
     admitted.map_err(|refusal| refused(shared, &refusal))
 }
@@ -75,7 +75,7 @@ fn refused(shared: &Shared, refusal: &Refusal) -> Response {
     response
 }
 
-/// Says which token would do.
+/// Adds `WWW-Authenticate`, which says which token is needed.
 fn challenge(shared: &Shared, refusal: &Refusal, response: &mut Response) {
     let challenge = refusal
         .www_authenticate(metadata_url(shared).as_deref(), shared.gatekeeper.required_scopes());
@@ -84,7 +84,7 @@ fn challenge(shared: &Shared, refusal: &Refusal, response: &mut Response) {
     }
 }
 
-/// Where the document about this resource is (RFC 9728): the path of the resource goes behind the well-known one.
+/// The URL of the protected resource metadata (RFC 9728): the well-known path, followed by the path of the resource.
 fn metadata_url(shared: &Shared) -> Option<String> {
     let document = shared.gatekeeper.resource_metadata()?;
     let resource = document.get("resource")?.as_str()?;
@@ -95,7 +95,7 @@ fn metadata_url(shared: &Shared) -> Option<String> {
     Some(format!("{scheme}{authority}{METADATA_PATH}{path}"))
 }
 
-/// The document that tells clients where to get a token.
+/// The protected resource metadata (RFC 9728), which tells clients where to get a token.
 pub(crate) async fn resource_metadata(
     State(shared): State<Shared>,
 ) -> Result<Json<Value>, ProblemResponse> {

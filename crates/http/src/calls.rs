@@ -1,4 +1,4 @@
-//! Calling tools, and what is left of calls.
+//! Tool calls, their records and their stored results.
 
 use std::sync::Arc;
 
@@ -27,20 +27,20 @@ use crate::present;
 use crate::problem::{ProblemResponse, bad_query};
 use crate::ready::{Ready, ReadySessions};
 
-/// The most of a kept result that one request reads.
+/// The maximum size of a part of a stored result.
 const MAX_SLICE: u64 = 8 * 1024 * 1024;
-/// The most records that one request reads.
+/// The maximum number of records in one response.
 const MAX_RECORDS: u32 = 1000;
-/// Longer than every name and id that a record can hold.
+/// The maximum length of names and ids in the query; every recorded one is shorter.
 const MAX_WORD: usize = 512;
-/// Every number up to here is the same number in every language that reads JSON.
+/// The largest integer that every JSON reader represents exactly.
 const MAX_OFFSET: u64 = (1 << 53) - 1;
 
 /// Call a tool
 ///
-/// Waits for a slot, runs the tool and answers with its result. A tool that answers with an error has status 200 and
-/// `outcome` `tool_error`. A result that is larger than the tool's `max_result_bytes` is kept: then `result` has its
-/// beginning and `result_handle` names the whole. Closing the connection cancels the call.
+/// Waits for a slot, runs the tool and responds with its result. A tool that reports an error has status 200 and the
+/// `outcome` `tool_error`. A result that is larger than the tool's `max_result_bytes` is stored: `result` then has its
+/// beginning, and `result_handle` names the whole result. Closing the connection cancels the call.
 #[utoipa::path(
     post,
     path = "/api/v1/tools/{name}/call",
@@ -55,7 +55,7 @@ const MAX_OFFSET: u64 = (1 << 53) - 1;
     responses(
         (
             status = 200,
-            description = "The tool answered.",
+            description = "The result of the tool.",
             body = CallView,
             links(("whole" = (operation_id = "readResult", parameters(("handle" = "$response.body#/result_handle")))))
         ),
@@ -79,7 +79,7 @@ pub(crate) async fn call(
     let is_found = finds_tool(&sessions, &principal, &name).await;
     let caller = Arc::new(principal.caller(Face::Http));
     let is_client = principal.role < Role::Operator;
-    // The board would name the nearest tools, also hidden ones: that is for operators.
+    // The board's error names similar tools, also hidden ones: only operators may see it.
     if is_client && !is_found {
         let error = CallError::new(CallErrorKind::UnknownTool, no_such_tool(&name));
         let refused = RefusedCall {
@@ -93,7 +93,7 @@ pub(crate) async fn call(
         return Err(ProblemResponse::of_call(&error, Some(&id)));
     }
     let (tool, arguments) = (name.into(), body.arguments);
-    // The name may mean another tool by the time the call runs.
+    // By the time the call runs, the name may mean another tool, which must be permitted too.
     let check = is_client.then(|| {
         CallCheck::new(move |tool| {
             let is_permitted = sessions.permits(tool.name.as_str());
@@ -104,7 +104,7 @@ pub(crate) async fn call(
     let report = board.call(request).await;
     present::call(&report).map(Json).map_err(|error| {
         let mut problem = ProblemResponse::of_call(error, Some(&report.id));
-        // A tool that was removed a moment ago: the nearest names may be hidden ones.
+        // The tool was removed a moment ago; the hint could name hidden tools.
         if is_client && error.kind == CallErrorKind::UnknownTool {
             problem.0.hint = None;
         }
@@ -112,12 +112,12 @@ pub(crate) async fn call(
     })
 }
 
-/// Which records to show.
+/// Selects records.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct RecentQuery {
-    /// How many.
+    /// The maximum number of records.
     #[serde(default = "twenty")]
     #[param(minimum = 1, maximum = 1000, default = 20)]
     limit: u32,
@@ -130,23 +130,23 @@ pub(crate) struct RecentQuery {
     /// Only calls that were made in this session: its id, or the `Mcp-Session-Id` of one of its clients.
     #[param(max_length = 512, nullable = false)]
     session: Option<String>,
-    /// Only calls that ended so.
+    /// Only calls with this outcome.
     #[serde(default, deserialize_with = "outcome")]
     #[param(value_type = Option<OutcomeWord>, inline, nullable = false)]
     outcome: Option<CallOutcome>,
-    /// Only calls that came in at this moment or later, an RFC 3339 timestamp.
+    /// Only calls that started at this time or later, an RFC 3339 timestamp.
     #[param(max_length = 512, nullable = false, format = DateTime, example = "2026-11-17T08:00:00Z")]
     since: Option<String>,
-    /// Only calls that ended at this moment or later. Who follows calls asks with the end of the newest one again and
-    /// again: a long call has an early `started_at` and appears late.
+    /// Only calls that ended at this time or later, an RFC 3339 timestamp. To follow calls, repeat the request with the end
+    /// of the newest one: a long call appears late, with an early `started_at`.
     #[param(max_length = 512, nullable = false, format = DateTime, example = "2026-11-17T08:00:00Z")]
     ended_since: Option<String>,
-    /// Only calls older than this one: the id of the last record of the page before.
+    /// Only calls older than this one: the id of the last record of the previous page.
     #[param(max_length = 512, nullable = false)]
     before: Option<String>,
 }
 
-/// Reads the word by which records know an outcome.
+/// Reads an outcome by its name in records.
 fn outcome<'de, D: Deserializer<'de>>(word: D) -> Result<Option<CallOutcome>, D::Error> {
     let word = String::deserialize(word)?;
     let outcome = CallOutcome::from_word(&word).ok_or_else(|| {
@@ -156,14 +156,14 @@ fn outcome<'de, D: Deserializer<'de>>(word: D) -> Result<Option<CallOutcome>, D:
     outcome.map(Some)
 }
 
-/// The schema of the words of outcomes.
+/// The schema of outcome names.
 struct OutcomeWord;
 
 impl utoipa::PartialSchema for OutcomeWord {
     fn schema() -> RefOr<Schema> {
         ObjectBuilder::new()
             .schema_type(Type::String)
-            .description(Some("How a call ended, in the word of its record."))
+            .description(Some("The outcome of a call, as in its record."))
             .enum_values(Some(CallOutcome::ALL.map(CallOutcome::as_str)))
             .into()
     }
@@ -171,7 +171,7 @@ impl utoipa::PartialSchema for OutcomeWord {
 
 impl utoipa::ToSchema for OutcomeWord {}
 
-/// A moment of a query in milliseconds since 1970.
+/// A timestamp of the query in milliseconds since 1970.
 #[expect(clippy::result_large_err, reason = "the answer of the handler itself")]
 fn moment(name: &str, text: Option<&str>) -> Result<Option<i64>, ProblemResponse> {
     let parsed = text.map(str::parse::<jiff::Timestamp>).transpose();
@@ -184,7 +184,7 @@ fn twenty() -> u32 {
 }
 
 impl RecentQuery {
-    /// What is out of its bounds, if anything is.
+    /// The error for a parameter that is out of bounds.
     fn excess(&self) -> Option<String> {
         if self.limit == 0 || self.limit > MAX_RECORDS {
             return Some(format!("`limit` is 1 to {MAX_RECORDS}"));
@@ -205,7 +205,7 @@ impl RecentQuery {
 
 /// List recent calls
 ///
-/// The newest records first, also those of calls that failed. Needs the role `operator`.
+/// The records of calls, newest first, including failed calls. Needs the role `operator`.
 #[utoipa::path(
     get,
     path = "/api/v1/calls",
@@ -245,7 +245,7 @@ pub(crate) async fn recent(
     Ok(Json(RecordList { calls: calls.iter().map(present::record).collect() }))
 }
 
-/// The kept result that is meant.
+/// Names a stored result.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct ResultHandlePath {
@@ -254,24 +254,24 @@ pub(crate) struct ResultHandlePath {
     handle: String,
 }
 
-/// Which part of a kept result to read.
+/// The part of a stored result to read.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct SliceQuery {
-    /// The first byte.
+    /// The position of the first byte.
     #[serde(default)]
     #[param(maximum = 9_007_199_254_740_991_u64, default = 0)]
     offset: u64,
-    /// How many bytes; at most 8 MiB are answered.
+    /// The number of bytes. A response has at most 8 MiB.
     #[param(maximum = 9_007_199_254_740_991_u64, nullable = false)]
     length: Option<u64>,
 }
 
-/// Read a kept result
+/// Read a stored result
 ///
-/// A result that was too large for the answer of its call is kept for a day. One request reads at most 8 MiB of it;
-/// `x-result-bytes` says how long the whole is.
+/// A result that was too large for the response to its call is stored for a day. One request reads at most 8 MiB of it;
+/// the header `x-result-bytes` has the size of the whole result.
 #[utoipa::path(
     get,
     path = "/api/v1/results/{handle}",
@@ -283,7 +283,7 @@ pub(crate) struct SliceQuery {
             status = 200,
             description = "The bytes: JSON when they are the whole result, else a slice of that text.",
             content((Object = "application/json"), (Vec<u8> = "application/octet-stream")),
-            headers(("x-result-bytes" = u64, description = "How many bytes the whole result has."))
+            headers(("x-result-bytes" = u64, description = "The size of the whole result in bytes."))
         ),
         Guarded,
         BadRequest,
@@ -305,7 +305,7 @@ pub(crate) async fn result(
         let detail = format!("there is no result '{handle}'; large results are kept for a day");
         return Err(ProblemResponse::new("unknown_result", StatusCode::NOT_FOUND, detail));
     };
-    // A part of a JSON text is no JSON.
+    // A part of a JSON text is not valid JSON.
     let is_whole = u64::try_from(slice.bytes.len()).is_ok_and(|length| length == slice.total);
     let kind = if is_whole { "application/json" } else { "application/octet-stream" };
     let headers = [

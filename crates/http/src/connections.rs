@@ -1,13 +1,13 @@
-//! How many connections there may be, and how long one may keep us waiting.
+//! Limits the number of connections and the time that a client may take.
 //!
-//! Whoever can reach the port can open a connection and say nothing, before anybody is asked for credentials. So a
-//! request must be heard whole within a time, an answer must be taken, and there is a bound to how many connections
-//! are open at once. When the bound is reached, or the process has no file descriptor left, connections are closed in
-//! the order of [`Eviction`]: those that never sent a byte first, idle ones that were served last.
+//! Anybody who can reach the port can open a connection and send nothing, before credentials are checked. So a request
+//! must arrive completely within a time, a client must read its response, and the number of open connections is bounded.
+//! When the bound is reached, or the process has no file descriptor left, connections are closed in the order of
+//! [`Eviction`]: those that never sent a byte first, idle ones that were served last.
 //!
-//! Nothing here arms a timer: one look at all connections per second finds who is late, and what a request costs is a
-//! few stores into memory of its own connection. hyper's timeout of heads is no help. It takes a timer with each
-//! request, and also runs while a kept connection is merely idle, which is no fault.
+//! There is no timer for a connection: one scan of all connections per second (a "look") finds the late ones, and a request
+//! costs only a few stores into memory of its own connection. hyper's header timeout does not fit: it sets a timer for
+//! each request, and it also closes connections that are only idle between requests.
 
 use std::collections::HashMap;
 use std::io::{self, IoSlice};
@@ -23,37 +23,36 @@ use rustix::process::{Resource, getrlimit};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 
-/// The most connections at once, where the system lets us have as many files. When there are so many, those that wait
-/// for their next request are closed, the longest idle first: their clients open another one when they need it. Only
-/// when all are busy does a new one wait, in the queue of the kernel and without costing anything here. To answer it
-/// with a refusal would take the place that there is not.
+/// The maximum number of connections, if the limit of file descriptors allows it. When it is reached, idle connections are
+/// closed, the longest idle first; their clients reconnect when they need to. If all are busy, a new connection waits in
+/// the kernel's accept queue, where it costs nothing. A response that refuses it would need a connection itself.
 const MAX_CONNECTIONS: usize = 10_000;
-/// The fewest connections, however few files the process may have open.
+/// The minimum number of connections, however low the limit of file descriptors is.
 const MIN_CONNECTIONS: usize = 8;
-/// File descriptors that are left to the store, to servers and to models.
+/// File descriptors that are reserved for the store, MCP servers and model providers.
 const RESERVED_FILES: std::ops::RangeInclusive<usize> = 16..=1024;
-/// From the beginning of a connection to its first byte. Clients that open connections in advance use them sooner.
+/// From the accept to the first byte. Clients that open connections in advance use them sooner.
 const FIRST_BYTE_WITHIN: Duration = Duration::from_secs(10);
 /// From the first byte of a request to the end of its head.
 const HEAD_WITHIN: Duration = Duration::from_secs(30);
-/// From the head of a request to the end of its body. In all and not since the last byte, or a byte a minute would do.
+/// From the head of a request to the end of its body. In total, so that a slow trickle of bytes does not extend it.
 const BODY_WITHIN: Duration = Duration::from_mins(1);
-/// How long a client may take nothing of an answer that it was sent.
+/// How long a client may read nothing of a response that is being sent.
 const TAKE_WITHIN: Duration = Duration::from_mins(1);
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// When there are too many connections, one in so many is closed at once: each look at all of them shall be worth it.
+/// One in this many connections is closed when there are too many, so that not every new one needs a scan.
 const SHARE_THAT_LEAVES: usize = 100;
-/// How many are closed at least when there is no file descriptor left.
+/// The minimum number of connections to close when no file descriptor is left.
 const FILES_TO_FREE: usize = 8;
-/// How many looks a request head may have taken before its connection, which was never served, makes room for others.
+/// After this many looks, a connection that never sent a whole request head may be closed for others.
 const SLOW_HEAD: u32 = 2;
-/// How many looks there are between two warnings that there is no place.
+/// The number of looks between two warnings that the bound is reached.
 const WARN_AFTER: u32 = 60;
 
-/// No time: what is measured has not begun.
+/// The value of a time that is not being measured.
 const NEVER: u32 = 0;
 
-/// What connections are held to.
+/// The limits of connections.
 #[derive(Debug, Clone)]
 pub(crate) struct ConnectionLimits {
     pub(crate) most: usize,
@@ -77,8 +76,7 @@ impl Default for ConnectionLimits {
     }
 }
 
-/// The files that the process may have open, without those that it has and a reserve: the store, servers and models
-/// need some too.
+/// The limit of open files without those in use and a reserve for the store, MCP servers and model providers.
 fn most_by_files() -> usize {
     let Some(limit) = file_limit() else { return MAX_CONNECTIONS };
     let in_use = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
@@ -86,32 +84,32 @@ fn most_by_files() -> usize {
     limit.saturating_sub(in_use + reserve).max(MIN_CONNECTIONS)
 }
 
-/// How many files the process may have open; `None` when there is no limit.
+/// The process's limit of open files; `None` when there is none.
 fn file_limit() -> Option<usize> {
     usize::try_from(getrlimit(Resource::Nofile).current?).ok()
 }
 
-/// Which connections make room for others, and in which order.
+/// Which connections are closed for others, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Eviction {
-    /// Never sent a byte. Ordered by age, the oldest first.
+    /// Never sent a byte; the oldest first.
     Silent,
-    /// Never sent a whole request head, and takes its time.
+    /// Has been sending its first request head for a while.
     Unserved,
-    /// Was served and waits for its next request. Its client opens another connection when it needs one.
+    /// Was served and waits for its next request. Its client can reconnect.
     Idle,
 }
 
-/// All connections that are open.
+/// All open connections.
 #[derive(Debug)]
 pub(crate) struct Connections {
     limits: ConnectionLimits,
-    /// Counts looks, which is as much time as is needed here. Never [`NEVER`].
+    /// Counts looks and serves as the clock here. Never [`NEVER`].
     clock: AtomicU32,
-    guests: Mutex<HashMap<u64, Arc<ConnectionState>>>,
+    states: Mutex<HashMap<u64, Arc<ConnectionState>>>,
     next: AtomicU64,
     left: Notify,
-    /// How many there may be just now: fewer than the limit after file descriptors ran out.
+    /// The current bound: lower than the limit for a while after file descriptors ran out.
     most: AtomicUsize,
     warned_at: AtomicU32,
     files_warned_at: AtomicU32,
@@ -124,7 +122,7 @@ impl Connections {
             limits,
             most,
             clock: AtomicU32::new(NEVER + 1),
-            guests: Mutex::default(),
+            states: Mutex::default(),
             next: AtomicU64::new(0),
             left: Notify::new(),
             warned_at: AtomicU32::new(NEVER),
@@ -132,23 +130,23 @@ impl Connections {
         })
     }
 
-    fn guests(&self) -> MutexGuard<'_, HashMap<u64, Arc<ConnectionState>>> {
-        self.guests.lock()
+    fn states(&self) -> MutexGuard<'_, HashMap<u64, Arc<ConnectionState>>> {
+        self.states.lock()
     }
 
     fn now(&self) -> u32 {
         self.clock.load(Ordering::Relaxed)
     }
 
-    /// A place for one more connection, as soon as there is one.
+    /// Waits until there is room for one more connection.
     pub(crate) async fn place(self: &Arc<Self>) -> ConnectionPermit {
         loop {
             {
-                let mut guests = self.guests();
-                if guests.len() < self.most.load(Ordering::Relaxed) {
+                let mut states = self.states();
+                if states.len() < self.most.load(Ordering::Relaxed) {
                     let number = self.next.fetch_add(1, Ordering::Relaxed);
                     let connection = Arc::new(ConnectionState::new(self.clone()));
-                    guests.insert(number, connection.clone());
+                    states.insert(number, connection.clone());
                     return ConnectionPermit { number, connection };
                 }
             }
@@ -158,19 +156,19 @@ impl Connections {
                 tracing::warn!(
                     most,
                     closing = evicted,
-                    "there are as many connections as there may be; silent and idle ones are closed"
+                    "the maximum number of connections is reached; silent and idle ones are closed"
                 );
             }
-            // Who is busy now may be idle at the next look.
+            // A connection that is busy now may be idle at the next look.
             let _or_else = tokio::time::timeout(self.limits.look_every, self.left.notified()).await;
         }
     }
 
-    /// Closes up to so many connections, in the order of [`Eviction`]; gives how many.
+    /// Closes up to `count` connections in the order of [`Eviction`]; returns how many.
     fn evict(&self, count: usize) -> usize {
         let now = self.now();
-        let guests = self.guests();
-        let mut candidates: Vec<_> = guests
+        let states = self.states();
+        let mut candidates: Vec<_> = states
             .iter()
             .filter_map(|(number, connection)| {
                 let (eviction, since) = connection.eviction(now)?;
@@ -182,7 +180,7 @@ impl Connections {
             match eviction {
                 Eviction::Silent | Eviction::Unserved => connection.tell(CloseOrder::Go),
                 Eviction::Idle => {
-                    // Whoever has begun to speak just then is answered, but has to be quick.
+                    // A request that has just begun is still answered, if its head arrives in time.
                     connection.heard_at.store(now, Ordering::Relaxed);
                     connection.tell(CloseOrder::Leave);
                 }
@@ -191,12 +189,12 @@ impl Connections {
         candidates.len().min(count)
     }
 
-    /// Gets file descriptors back after the system had none for a new connection, and returns when it may have one.
+    /// Frees file descriptors after the system had none for a new connection; returns when another accept may succeed.
     pub(crate) async fn files_ran_out(&self, error: &io::Error) {
-        let open = self.guests().len();
+        let open = self.states().len();
         let to_free = (open / SHARE_THAT_LEAVES).max(FILES_TO_FREE);
         let evicted = self.evict(to_free);
-        // What the process needs besides connections has grown; it is not to run out again with the next one.
+        // Other parts of the process need more files now: lower the bound, so that they do not run out again at once.
         self.most.store(open.saturating_sub(to_free).max(1), Ordering::Relaxed);
         if self.may_warn(&self.files_warned_at) {
             tracing::error!(
@@ -211,7 +209,7 @@ impl Connections {
         let _or_else = tokio::time::timeout(self.limits.look_every, self.left.notified()).await;
     }
 
-    /// Logs that no connection can be taken for another reason, and waits for a moment.
+    /// Logs that accepting failed for another reason, and waits a moment.
     pub(crate) async fn accept_failed(&self, error: &io::Error) {
         if self.may_warn(&self.files_warned_at) {
             tracing::error!(%error, "a connection cannot be accepted");
@@ -219,7 +217,7 @@ impl Connections {
         tokio::time::sleep(self.limits.look_every).await;
     }
 
-    /// Whether the last warning of this kind was long ago.
+    /// Whether the last warning of this kind was long enough ago.
     fn may_warn(&self, warned_at: &AtomicU32) -> bool {
         let (now, last) = (self.now(), warned_at.load(Ordering::Relaxed));
         let may_warn = last == NEVER || now.wrapping_sub(last) >= WARN_AFTER;
@@ -229,7 +227,7 @@ impl Connections {
         may_warn
     }
 
-    /// Looks regularly who is late.
+    /// Scans all connections for late ones, at intervals.
     pub(crate) async fn watch(&self) {
         loop {
             tokio::time::sleep(self.limits.look_every).await;
@@ -239,10 +237,10 @@ impl Connections {
 
     pub(crate) fn look(&self) {
         let now = self.clock.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-        for connection in self.guests().values() {
-            connection.judge(now);
+        for connection in self.states().values() {
+            connection.check_times(now);
         }
-        // After file descriptors ran out, the bound grows back slowly.
+        // After file descriptors ran out, the bound is raised again slowly.
         let most = self.most.load(Ordering::Relaxed);
         if most < self.limits.most {
             let more = (self.limits.most / SHARE_THAT_LEAVES).max(1);
@@ -252,47 +250,47 @@ impl Connections {
 
     #[cfg(test)]
     pub(crate) fn all(&self) -> Vec<Arc<ConnectionState>> {
-        self.guests().values().cloned().collect()
+        self.states().values().cloned().collect()
     }
 
-    /// Whether more looks than fit into the time were made since then.
+    /// Whether more time than `within` has passed, counted in looks.
     fn is_over(&self, since: u32, now: u32, within: Duration) -> bool {
         let looks = within.as_nanos().div_ceil(self.limits.look_every.as_nanos().max(1));
         since != NEVER && u128::from(now.wrapping_sub(since)) > looks
     }
 }
 
-/// One connection, and who answers what is asked on it.
+/// The state of one connection.
 #[derive(Debug)]
 pub(crate) struct ConnectionState {
     connections: Arc<Connections>,
-    /// Whether a byte has come, and whether a whole request head has.
+    /// Whether any byte was received, and whether a whole request head was.
     has_spoken: AtomicBool,
     was_served: AtomicBool,
-    /// When the head began that is being read. What is read together with an earlier request does not count: such a
-    /// connection passes for an idle one.
+    /// When the current request head began. Bytes that arrive together with an earlier request do not count: such a
+    /// connection is treated as idle.
     heard_at: AtomicU32,
-    /// When the body began that is being read, over HTTP/1.
+    /// When the current body began; HTTP/1 only.
     body_at: AtomicU32,
-    /// The time at which a body began that took too long.
+    /// The start of a body that took too long.
     late: AtomicU32,
-    /// Since when the client has not taken what was sent.
+    /// Since when the client has not read the bytes that were sent.
     stuck_at: AtomicU32,
-    /// Requests that were not answered to their end.
+    /// The number of requests whose response is not yet sent completely.
     open: AtomicU32,
     idle_at: AtomicU32,
-    /// HTTP/2 has frames that belong to no request, so what is heard does not tell that one begins.
+    /// HTTP/2 has frames that belong to no request, so received bytes do not mean that a request begins.
     is_http2: AtomicBool,
     order: AtomicU8,
     task: OnceLock<Waker>,
 }
 
-/// What a connection is told.
+/// How a connection must end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CloseOrder {
-    /// To end when what is being asked has been answered.
+    /// After the response to the current request.
     Leave,
-    /// To end at once.
+    /// At once.
     Go,
 }
 
@@ -315,8 +313,8 @@ impl ConnectionState {
         }
     }
 
-    /// Whom to wake when there is something to tell.
-    pub(crate) fn is_run_by(&self, task: Waker) {
+    /// Sets the task to wake when a [`CloseOrder`] is given.
+    pub(crate) fn set_task(&self, task: Waker) {
         let _it_is_known = self.task.set(task);
     }
 
@@ -343,7 +341,7 @@ impl ConnectionState {
         }
     }
 
-    /// Waits for an order that is no less than this one. Only in the task that runs the connection.
+    /// Waits for a [`CloseOrder`] of at least this urgency. Only for the task that runs the connection.
     pub(crate) async fn order(&self, least: CloseOrder) -> CloseOrder {
         std::future::poll_fn(|_| match (self.told(), least) {
             (Some(CloseOrder::Go), _) => Poll::Ready(CloseOrder::Go),
@@ -353,7 +351,7 @@ impl ConnectionState {
         .await
     }
 
-    fn judge(&self, now: u32) {
+    fn check_times(&self, now: u32) {
         let connections = &self.connections;
         let is_over = |since: &AtomicU32, within| {
             connections.is_over(since.load(Ordering::Relaxed), now, within)
@@ -374,7 +372,7 @@ impl ConnectionState {
         }
     }
 
-    /// Whether it may be closed to make room, as what, and since when it has been so.
+    /// Whether the connection may be closed for others: in which class, and since when it is in it.
     fn eviction(&self, now: u32) -> Option<(Eviction, u32)> {
         if self.told().is_some() {
             return None;
@@ -398,7 +396,7 @@ impl ConnectionState {
         self.has_spoken.load(Ordering::Relaxed)
     }
 
-    /// Whether the client is expected to go on with something that it began, or to take something.
+    /// Whether the client must continue a request that it began, or read a response.
     #[cfg(test)]
     pub(crate) fn is_awaited(&self) -> bool {
         [&self.heard_at, &self.body_at, &self.stuck_at]
@@ -406,7 +404,7 @@ impl ConnectionState {
             .any(|since| since.load(Ordering::Relaxed) != NEVER)
     }
 
-    fn hears(&self) {
+    fn note_received(&self) {
         if !self.has_spoken.load(Ordering::Relaxed) {
             self.has_spoken.store(true, Ordering::Relaxed);
             // The time of the head begins with its first byte.
@@ -420,7 +418,7 @@ impl ConnectionState {
         }
     }
 
-    fn sends(&self, is_taken: bool) {
+    fn note_sent(&self, is_taken: bool) {
         let is_stuck = self.stuck_at.load(Ordering::Relaxed) != NEVER;
         if is_stuck == is_taken {
             let since = if is_taken { NEVER } else { self.connections.now() };
@@ -428,8 +426,8 @@ impl ConnectionState {
         }
     }
 
-    /// A request whose head was read.
-    pub(crate) fn asks(self: Arc<Self>, version: Version) -> RequestInProgress {
+    /// Notes that a request head was read.
+    pub(crate) fn begin_request(self: Arc<Self>, version: Version) -> RequestInProgress {
         if version == Version::HTTP_2 {
             self.is_http2.store(true, Ordering::Relaxed);
         }
@@ -439,7 +437,7 @@ impl ConnectionState {
         RequestInProgress(self)
     }
 
-    /// The body of a request begins. Only over HTTP/1, where there is one at a time.
+    /// Notes that the body of a request begins. Only for HTTP/1, which has one request at a time.
     pub(crate) fn body_begins(&self) -> BodyBegun {
         let now = self.connections.now();
         self.body_at.store(now, Ordering::Relaxed);
@@ -450,17 +448,17 @@ impl ConnectionState {
         self.body_at.store(NEVER, Ordering::Relaxed);
     }
 
-    /// Whether this body takes too long. Who waits for it is polled when that is so.
+    /// Whether this body takes too long. The connection's task is woken when that happens.
     pub(crate) fn is_late(&self, body: BodyBegun) -> bool {
         self.late.load(Ordering::Relaxed) == body.0
     }
 }
 
-/// When a body began.
+/// When the reading of a body began.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BodyBegun(u32);
 
-/// A request until its answer was given whole.
+/// A request until its response is sent completely.
 #[derive(Debug)]
 pub(crate) struct RequestInProgress(Arc<ConnectionState>);
 
@@ -478,7 +476,7 @@ impl Drop for RequestInProgress {
     }
 }
 
-/// The place of a connection, which is free again when this is dropped.
+/// The place of a connection in [`Connections`]; dropping it frees the place.
 #[derive(Debug)]
 pub(crate) struct ConnectionPermit {
     number: u64,
@@ -488,12 +486,12 @@ pub(crate) struct ConnectionPermit {
 impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let connections = &self.connection.connections;
-        connections.guests().remove(&self.number);
+        connections.states().remove(&self.number);
         connections.left.notify_one();
     }
 }
 
-/// What is read and written on a connection, noted.
+/// A stream that notes reads and writes in its [`ConnectionState`].
 pub(crate) struct ObservedStream<S> {
     pub(crate) stream: S,
     pub(crate) connection: Arc<ConnectionState>,
@@ -509,7 +507,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for ObservedStream<S> {
         let before = buffer.filled().len();
         let read = Pin::new(stream).poll_read(context, buffer);
         if buffer.filled().len() > before {
-            connection.hears();
+            connection.note_received();
         }
         read
     }
@@ -517,7 +515,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for ObservedStream<S> {
 
 impl<S: AsyncWrite + Unpin> ObservedStream<S> {
     fn note<T>(&self, sent: Poll<T>) -> Poll<T> {
-        self.connection.sends(sent.is_ready());
+        self.connection.note_sent(sent.is_ready());
         sent
     }
 }

@@ -1,4 +1,4 @@
-//! Connections over real sockets. Time is the number of looks, which the tests make themselves.
+//! Tests of connections over real sockets. Time is the number of looks, which the tests make themselves.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -30,18 +30,18 @@ use crate::ready::BoardPlace;
 use crate::request_body::{Unread, read_watched};
 use crate::server::{ServeOptions, Shared, accept, bound_bodies};
 
-/// Longer than anything that goes right takes.
+/// The timeout of steps that are expected to succeed.
 const PATIENCE: Duration = Duration::from_secs(20);
 const FIRST_BYTE_LOOKS: usize = 10;
 const HEAD_LOOKS: usize = 30;
 const BODY_LOOKS: usize = 60;
-/// More than anybody is given time for.
+/// More looks than any limit allows.
 const AGES: usize = 1000;
 
 struct House {
     address: std::net::SocketAddr,
     connections: Arc<Connections>,
-    /// Says something on all open streams.
+    /// Sends a text on all open streams.
     news: broadcast::Sender<&'static str>,
     _ending: tokio_util::sync::DropGuard,
 }
@@ -94,7 +94,7 @@ impl House {
         }
     }
 
-    /// Waits until so many connections are there.
+    /// Waits until this many connections are open.
     async fn until_count(&self, count: usize) {
         let waiting = async {
             while self.connections.all().len() != count {
@@ -104,7 +104,7 @@ impl House {
         tokio::time::timeout(PATIENCE, waiting).await.unwrap();
     }
 
-    /// Waits until so many connections have sent something.
+    /// Waits until this many connections have sent something.
     async fn until_spoken(&self, count: usize) {
         let spoken =
             || self.connections.all().iter().filter(|connection| connection.has_spoken()).count();
@@ -116,12 +116,12 @@ impl House {
         tokio::time::timeout(PATIENCE, waiting).await.unwrap();
     }
 
-    /// Waits until so many connections are there, and until each is awaited or none is.
+    /// Waits until this many connections are open, and until all or none of them are awaited.
     async fn until(&self, count: usize, are_awaited: bool) {
         let is_so = || {
-            let guests = self.connections.all();
-            guests.len() == count
-                && guests.iter().all(|connection| connection.is_awaited() == are_awaited)
+            let states = self.connections.all();
+            states.len() == count
+                && states.iter().all(|connection| connection.is_awaited() == are_awaited)
         };
         let waiting = async {
             while !is_so() {
@@ -154,7 +154,7 @@ fn routes(shared: &Shared, news: &broadcast::Sender<&'static str>) -> Router {
         .route("/timed", post(async |_: Bytes| "read").layer(bounded))
 }
 
-/// An MCP server that is not asked here.
+/// An MCP server that gets no requests.
 #[derive(Debug)]
 struct NoMcp;
 
@@ -178,7 +178,7 @@ impl McpEndpoint for NoMcp {
     }
 }
 
-/// Answers as the program does; at `/watched` the body is read as that of a call is.
+/// Responds as the program does; at `/watched` the body is read as that of a call is.
 async fn answer(
     dispatcher: Arc<Dispatcher<NoMcp>>,
     connection: Arc<ConnectionState>,
@@ -187,7 +187,7 @@ async fn answer(
     if request.uri().path() != "/watched" {
         return dispatcher.answer(connection, request).await;
     }
-    let asking = connection.asks(request.version());
+    let asking = connection.begin_request(request.version());
     let read = read_watched(request.into_body(), &HeaderMap::new(), 100, asking.connection()).await;
     let answer = read.map_or_else(Unread::into_response, |_| "read".into_response());
     Ok(answer.map(|body| TrackedBody::new(ResponseBody::Other(body), asking)))
@@ -201,7 +201,7 @@ async fn ask(stream: &mut TcpStream, path: &str) {
     say(stream, &format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")).await;
 }
 
-/// Reads until this was said; what was said in all.
+/// Reads until `wanted` was received; returns everything that was.
 async fn hear(stream: &mut TcpStream, wanted: &str) -> String {
     let mut heard = Vec::new();
     let hearing = async {
@@ -213,7 +213,7 @@ async fn hear(stream: &mut TcpStream, wanted: &str) -> String {
     String::from_utf8(heard).unwrap()
 }
 
-/// Waits for the end of the connection, with nothing said before.
+/// Waits for the end of the connection, without any byte before it.
 async fn is_closed(stream: &mut TcpStream) {
     let end = tokio::time::timeout(PATIENCE, stream.read(&mut [0; 100])).await.unwrap();
     assert!(matches!(end, Ok(0) | Err(_)), "{end:?}");
@@ -268,7 +268,7 @@ async fn a_body_that_does_not_come_is_answered_with_408() {
     say(&mut stream, "l").await;
     house.until(1, true).await;
     house.look(1);
-    let heard = hear(&mut stream, "the body did not come in time").await;
+    let heard = hear(&mut stream, "the body did not arrive in time").await;
     assert!(heard.starts_with("HTTP/1.1 408 "), "{heard}");
     is_closed(&mut stream).await;
 }
@@ -281,7 +281,7 @@ async fn the_api_answers_a_body_that_does_not_come_with_408_too() {
     let mut stream = house.connect().await;
     let head = "POST /timed HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 4\r\n\r\n";
     say(&mut stream, &format!("{head}ha")).await;
-    let heard = hear(&mut stream, "the body did not come in time").await;
+    let heard = hear(&mut stream, "the body did not arrive in time").await;
     assert!(heard.starts_with("HTTP/1.1 408 "), "{heard}");
     assert!(heard.contains("application/problem+json"), "{heard}");
 }
@@ -323,7 +323,7 @@ async fn in_a_crowd_silent_connections_leave_first_and_a_new_client_is_served_at
     let mut slow = house.connect().await;
     say(&mut slow, "GET / HTTP/1.1\r\n").await;
     house.until_spoken(2).await;
-    // No look is made, so nobody is late: all places are taken, and room is made for each who comes.
+    // No look is made, so no connection is late: all places are taken, and room is made for each new one.
     let mut newcomers = Vec::new();
     for _ in 0..50 {
         let mut newcomer = house.connect().await;
@@ -377,7 +377,7 @@ async fn without_file_descriptors_silent_connections_are_closed_and_fewer_are_al
     let error = std::io::Error::from_raw_os_error(rustix::io::Errno::MFILE.raw_os_error());
     house.connections.files_ran_out(&error).await;
     house.until_count(13).await;
-    // The bound is as many as there are now; the next one takes the place of a silent one.
+    // The bound is the current number of connections; the next one replaces a silent one.
     let mut newcomer = house.connect().await;
     ask(&mut newcomer, "/").await;
     hear(&mut newcomer, "here").await;
@@ -406,7 +406,7 @@ async fn in_a_crowd_the_longest_idle_leaves_and_nobody_who_is_busy() {
     ask(&mut newcomer, "/stream").await;
     is_closed(&mut oldest).await;
     hear(&mut newcomer, "\r\n\r\n").await;
-    // The last idle one goes too; then all are busy, and who comes has to wait.
+    // The last idle connection is closed too; then all are busy, and a new one must wait.
     let mut second = house.connect().await;
     ask(&mut second, "/stream").await;
     is_closed(&mut older).await;

@@ -1,8 +1,7 @@
-//! Pages of other sites that `security.allowed_origins` names: what their browsers have to be told before they let
-//! such a page ask, and before they let it read the answer.
+//! CORS for the origins in `security.allowed_origins`: the response headers that let a browser's page send requests and
+//! read responses.
 //!
-//! Nobody else is told anything. There is no `*`, and no cookie is ever meant: who needs credentials sends them in a
-//! header.
+//! Other origins get no CORS headers. `*` is never sent, and cookies are never allowed: credentials are sent in a header.
 
 use axum::body::Body;
 use axum::http::{
@@ -12,12 +11,12 @@ use axum::http::{
 use crate::origin_check::{HostPolicy, RESOURCE_POLICY};
 
 const METHODS: &str = "GET, POST, PUT, PATCH, DELETE";
-/// What a page reads beside the body: the session, the version, how to be let in, and when to come back.
+/// The response headers that a page may read.
 const READABLE: &str =
     "Mcp-Session-Id, Mcp-Protocol-Version, WWW-Authenticate, Retry-After, X-Result-Bytes";
-/// Two hours, which is the most that some browsers take.
+/// Two hours, the maximum of some browsers.
 const MAX_AGE: &str = "7200";
-/// Headers that mean something here, and what others of them begin with.
+/// Request headers that a page may send, and prefixes of further ones.
 const KNOWN: [&str; 9] = [
     "accept",
     "authorization",
@@ -31,28 +30,31 @@ const KNOWN: [&str; 9] = [
 ];
 const KNOWN_KINDS: [&str; 2] = ["mcp-param-", "x-mcp-"];
 
-/// A page of another site that may ask.
+/// An allowed origin of a request.
 #[derive(Debug)]
 pub(crate) struct Page(HeaderValue);
 
 impl Page {
-    /// The page that asks, if it is one of those. Who names no origin costs a look, and only where there are such pages.
-    pub(crate) fn of(doors: &HostPolicy, headers: &HeaderMap) -> Option<Self> {
-        if doors.origins.is_empty() {
+    /// The origin of the request, if it is allowed. Requests cost one header lookup, and only where origins are configured.
+    pub(crate) fn of(policy: &HostPolicy, headers: &HeaderMap) -> Option<Self> {
+        if policy.origins.is_empty() {
             return None;
         }
         let origin = headers.get(header::ORIGIN)?;
-        doors.origins.iter().any(|allowed| origin == allowed.as_str()).then(|| Self(origin.clone()))
+        policy
+            .origins
+            .iter()
+            .any(|allowed| origin == allowed.as_str())
+            .then(|| Self(origin.clone()))
     }
 
-    /// Whether a browser asks first whether the page may ask.
+    /// Whether the request is a CORS preflight.
     pub(crate) fn is_preflight<B>(request: &Request<B>) -> bool {
         request.method() == Method::OPTIONS
             && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
     }
 
-    /// What a browser is answered that asks whether the page may ask. It shows no credentials and needs none: the
-    /// request that follows does.
+    /// The response to a preflight. It needs no credentials, because browsers send none; the request that follows does.
     pub(crate) fn preflight(headers: &HeaderMap) -> Response<Body> {
         let mut answer = Response::new(Body::empty());
         *answer.status_mut() = StatusCode::NO_CONTENT;
@@ -66,7 +68,7 @@ impl Page {
         answer
     }
 
-    /// Lets the page read the answer.
+    /// Adds the headers that let the page read the response.
     pub(crate) fn may_read(self, answer: &mut HeaderMap) {
         answer.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, self.0);
         answer.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(READABLE));
@@ -75,7 +77,7 @@ impl Page {
     }
 }
 
-/// Whether all of these headers mean something here. A list with one that does not is not taken apart.
+/// Whether all of the requested headers have a meaning here. One unknown header refuses the whole list.
 fn are_known(wanted: &HeaderValue) -> bool {
     let is_known = |name: &str| {
         let name = name.trim().to_ascii_lowercase();
@@ -93,7 +95,7 @@ mod tests {
 
     #[track_caller]
     fn check(wanted: &str, is_mirrored: bool) {
-        let doors =
+        let policy =
             HostPolicy { origins: vec!["https://app.example.com".into()], ..HostPolicy::default() };
         let request = Request::builder()
             .method(Method::OPTIONS)
@@ -102,7 +104,7 @@ mod tests {
             .header("access-control-request-headers", wanted)
             .body(())
             .unwrap();
-        assert!(Page::of(&doors, request.headers()).is_some() && Page::is_preflight(&request));
+        assert!(Page::of(&policy, request.headers()).is_some() && Page::is_preflight(&request));
         let answer = Page::preflight(request.headers());
         let mirrored = answer.headers().get("access-control-allow-headers");
         assert_eq!(mirrored.map(|it| it.to_str().unwrap()), is_mirrored.then_some(wanted));
@@ -126,10 +128,10 @@ mod tests {
     fn only_pages_that_are_named_are_told_anything() {
         let page = |origins: &[&str], origin: Option<&str>| {
             let origins = origins.iter().map(|&origin| origin.to_owned()).collect();
-            let doors = HostPolicy { origins, ..HostPolicy::default() };
+            let policy = HostPolicy { origins, ..HostPolicy::default() };
             let mut headers = HeaderMap::new();
             headers.extend(origin.map(|origin| (header::ORIGIN, origin.parse().unwrap())));
-            Page::of(&doors, &headers).is_some()
+            Page::of(&policy, &headers).is_some()
         };
         let app = "https://app.example.com";
         assert!(page(&[app], Some(app)));

@@ -1,4 +1,4 @@
-//! Which hosts and origins are accepted under the configuration of now.
+//! The accepted hosts and origins of the current configuration.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use switchboard_model::Plan;
 use crate::origin_check::HostPolicy;
 use crate::ready::BoardPlace;
 
-/// The rules of the configuration that is in force. A reload changes them for the next request.
+/// The host policy of the current configuration. A reload applies to the next request.
 #[derive(Debug)]
 pub(crate) struct CurrentHostPolicy {
     board: BoardPlace,
@@ -17,19 +17,19 @@ pub(crate) struct CurrentHostPolicy {
 
 #[derive(Debug)]
 struct Derived {
-    /// What `policy` was made from; `None` before the board has started.
+    /// The plan that `policy` was derived from; `None` before the board has started.
     plan: Option<Arc<Plan>>,
     policy: Arc<HostPolicy>,
 }
 
 impl CurrentHostPolicy {
-    /// `policy` holds until the board has started.
+    /// `policy` applies until the board has started.
     pub(crate) fn new(board: BoardPlace, policy: HostPolicy) -> Self {
         let derived = Derived { plan: None, policy: Arc::new(policy) };
         Self { board, derived: ArcSwap::from_pointee(derived) }
     }
 
-    /// The rules of now.
+    /// The current policy.
     pub(crate) fn current(&self) -> Arc<HostPolicy> {
         let derived = self.derived.load();
         let Some(board) = self.board.board() else { return derived.policy.clone() };
@@ -42,7 +42,7 @@ impl CurrentHostPolicy {
             origins: plan.security.allowed_origins.clone(),
             is_wide: derived.policy.is_wide,
         });
-        // Two requests may derive it at the same time; the loser of an older plan derives it again.
+        // Two requests may derive it at the same time. If the older plan is stored last, the next request derives it again.
         self.derived.store(Arc::new(Derived { plan: Some(plan), policy: policy.clone() }));
         policy
     }

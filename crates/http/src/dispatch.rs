@@ -25,7 +25,7 @@ use crate::origin_check::{forbidden, hardened};
 use crate::server::Shared;
 use crate::stream_auth::{Credentials, Leased};
 
-/// Everything that answers requests.
+/// Responds to all requests: checks them, and passes them to the MCP endpoint or to the router.
 #[derive(Debug)]
 pub(crate) struct Dispatcher<M> {
     pub(crate) router: Router,
@@ -37,12 +37,12 @@ pub(crate) struct Dispatcher<M> {
 #[derive(Debug)]
 pub(crate) enum ResponseBody<B> {
     Mcp(B),
-    /// An MCP stream, which ends with the credentials that opened it.
+    /// An MCP event stream. It ends when the credentials that opened it are revoked or expire.
     McpStream(Box<Leased<B>>),
     Other(Body),
 }
 
-/// The body of a response while it is sent. The connection is not idle as long as it exists.
+/// The body of a response while it is sent. As long as it exists, the connection is not idle.
 #[derive(Debug)]
 pub(crate) struct TrackedBody<B> {
     body: ResponseBody<B>,
@@ -56,13 +56,13 @@ impl<B> TrackedBody<B> {
 }
 
 impl<M: McpEndpoint> Dispatcher<M> {
-    /// Answers a request that came on a connection. `Host`, `Origin` and credentials are checked here and nowhere else.
+    /// Responds to a request of a connection. `Host`, `Origin` and credentials are checked here and nowhere else.
     pub(crate) async fn answer(
         &self,
         connection: Arc<ConnectionState>,
         request: Request<Incoming>,
     ) -> Result<Response<TrackedBody<M::Body>>, Infallible> {
-        let asking = connection.asks(request.version());
+        let asking = connection.begin_request(request.version());
         let policy = self.shared.hosts.current();
         let page = Page::of(&policy, request.headers());
         let refusal = policy.refusal(request.headers(), request.uri().authority());
@@ -111,7 +111,7 @@ impl<M: McpEndpoint> Dispatcher<M> {
         if let Some(principal) = principal {
             request.extensions_mut().insert(principal);
         }
-        // Boxed: the future is large, and each connection has room for the largest.
+        // Boxed: the future of every connection would otherwise have the size of its largest branch.
         let response = Box::pin(self.route(request.map(Body::new))).await;
         let response = match credentials {
             None => response,
@@ -129,7 +129,7 @@ impl<M: McpEndpoint> Dispatcher<M> {
     }
 }
 
-/// Whether a stateless client opens a stream. The header may be encoded; then it is taken for one that does.
+/// Whether a stateless request opens an event stream. An encoded header value is treated as if it does.
 fn may_listen(method: &HeaderValue) -> bool {
     method == "subscriptions/listen" || method.as_bytes().starts_with(b"=?")
 }

@@ -1,5 +1,4 @@
-//! What handlers take out of a request. A request that cannot be read is answered with a problem, never with
-//! the plain text of axum.
+//! Extractors of the handlers. A request that cannot be parsed gets a problem response, never axum's plain text.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -11,16 +10,16 @@ use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor}
 
 use crate::problem::ProblemResponse;
 
-/// The JSON object of a body.
+/// The request body as a JSON object.
 #[derive(Debug)]
 pub(crate) struct FromBody<T>(pub(crate) T);
 
-/// What stands in place of `{...}` in the path.
+/// The parameters in the path.
 #[derive(Debug, FromRequestParts)]
 #[from_request(via(axum::extract::Path), rejection(ProblemResponse))]
 pub(crate) struct FromPath<T>(pub(crate) T);
 
-/// What stands behind the `?`.
+/// The parameters in the query.
 #[derive(Debug, FromRequestParts)]
 #[from_request(via(axum::extract::Query), rejection(ProblemResponse))]
 pub(crate) struct FromQuery<T>(pub(crate) T);
@@ -34,8 +33,8 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for FromBody<T> {
     }
 }
 
-/// Serde reads a struct from a list as well, field by field, and takes `[]` for one whose fields all have defaults.
-/// Nobody who sends that means it.
+/// Accepts only a JSON object. Serde would also read a struct from an array, field by field, so that `[]` would pass for
+/// an object whose fields all have defaults.
 struct ObjectOnly<T>(T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for ObjectOnly<T> {

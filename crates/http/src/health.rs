@@ -14,16 +14,16 @@ use crate::present;
 use crate::ready::{Ready, ReadySessions};
 use crate::server::Shared;
 
-/// The process lives
+/// Check that the process runs
 ///
-/// Says `ok` as soon as it listens, also while the board still connects its servers.
+/// Responds `ok` as soon as the process listens, also while the board still connects its servers.
 #[utoipa::path(
     get,
     path = "/healthz",
     operation_id = "getHealth",
     tag = "health",
     responses(
-        (status = 200, description = "It lives.", body = String, content_type = "text/plain", example = "ok\n"),
+        (status = 200, description = "The process runs.", body = String, content_type = "text/plain", example = "ok\n"),
         ForbiddenHost,
     ),
     security()
@@ -32,17 +32,18 @@ pub(crate) async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// The board serves
+/// Check that the board is ready
 ///
-/// A server that is away, or a store that takes no writes, degrades the board and does not make it unready: the tools of
-/// that server, and what would change something, say so themselves.
-/// Where credentials are needed, servers are named to those who show some, and to clients only what policy leaves them.
+/// An unavailable server, or a store that takes no writes, makes the board `degraded` but not unready: calls of that
+/// server's tools, and requests that would change something, fail with their own errors.
+/// If credentials are required, only requests with credentials get the names of servers, and clients only those of
+/// servers that policy shows them.
 #[utoipa::path(
     get,
     path = "/readyz",
     operation_id = "getReadiness",
     tag = "health",
-    responses((status = 200, description = "It serves.", body = Readiness), ForbiddenHost, Starting),
+    responses((status = 200, description = "The board is ready.", body = Readiness), ForbiddenHost, Starting),
     security()
 )]
 pub(crate) async fn readyz(
@@ -52,7 +53,7 @@ pub(crate) async fn readyz(
     headers: HeaderMap,
 ) -> Json<Readiness> {
     let mut readiness = present::readiness(&board);
-    // Anybody may ask, also where everything else needs credentials.
+    // This path is public, also where all others need credentials.
     let role = authenticate(&shared, &headers).await.ok().map(|principal| principal.role);
     readiness.unavailable.retain(|server| match role {
         Some(role) => role >= Role::Operator || sessions.permits_server(server),

@@ -14,8 +14,8 @@ use crate::sessions::{SessionId, SessionPath};
 
 /// Show the conversation of a session
 ///
-/// All that was said, in no provider's words: messages, calls with their ids, results, usage. What only a provider
-/// understands is kept beside it and is of use there only. This is also how a conversation is exported.
+/// The whole conversation in a format that is independent of providers: messages, calls with their ids, results, usage.
+/// Data that only one provider can read is kept beside it. Use this to export a conversation.
 #[utoipa::path(
     get,
     path = "/api/v1/sessions/{id}/history",
@@ -36,8 +36,8 @@ pub(crate) async fn show(meant: SessionPath) -> Result<Json<History>, ProblemRes
 
 /// Import a conversation into a session
 ///
-/// In the place of the one that it has: whole and valid, or not at all. Calls without a result are answered with an error.
-/// `{"version": 1, "messages": []}` empties it.
+/// Replaces the session's conversation. The import is valid as a whole, or nothing is changed. Calls without a result get
+/// an error as their result. `{"version": 1, "messages": []}` empties the conversation.
 #[utoipa::path(
     put,
     path = "/api/v1/sessions/{id}/history",

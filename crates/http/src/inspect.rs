@@ -1,4 +1,4 @@
-//! Servers and tools, to look at.
+//! Lists of servers and tools.
 
 use axum::Json;
 use axum::extract::Extension;
@@ -14,7 +14,7 @@ use crate::present;
 use crate::problem::ProblemResponse;
 use crate::ready::{Ready, ReadySessions};
 
-/// The tool that is meant.
+/// Names a tool.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct ToolName {
@@ -25,8 +25,8 @@ pub(crate) struct ToolName {
 
 /// List the servers
 ///
-/// All configured MCP servers and how they are doing, in the order of the configuration. A client sees those that
-/// policy leaves it something of, an operator all of them.
+/// All configured MCP servers with their state, in the order of the configuration. A client sees the servers that policy
+/// does not hide completely, an operator sees all of them.
 #[utoipa::path(
     get,
     path = "/api/v1/servers",
@@ -77,13 +77,13 @@ pub(crate) async fn tools(
     Json(list)
 }
 
-/// What `gateway.deny_toolsets` hides is hidden in every face; operators see what is behind it.
+/// Whether a principal may reach a tool. `gateway.deny_toolsets` hides tools from clients everywhere; operators see all.
 pub(crate) fn may_reach(sessions: &SessionService, principal: &Principal, tool: &str) -> bool {
     principal.role >= Role::Operator || sessions.permits(tool)
 }
 
-/// The same for a name that may lead to no tool yet: the servers that may have it are asked once more, as for the MCP
-/// clients of the gateway.
+/// As [`may_reach`] for a name that may be unknown: the servers that may have the tool list their tools again first, as for
+/// MCP clients.
 pub(crate) async fn finds_tool(
     sessions: &SessionService,
     principal: &Principal,
@@ -104,7 +104,7 @@ pub(crate) fn no_such_tool(name: &str) -> String {
 
 /// Show one tool
 ///
-/// With its limits and the schema of its arguments. Names that nearly fit are in `hint` of the problem, for operators.
+/// With its limits and the schema of its arguments. For operators, the `hint` of a 404 names similar tools.
 #[utoipa::path(
     get,
     path = "/api/v1/tools/{name}",

@@ -1,4 +1,4 @@
-//! The board over HTTP: health, metrics, a JSON API and a page for people.
+//! The HTTP server: MCP endpoints, the JSON API, health, metrics, and the web pages.
 
 mod answers;
 mod authorize;

@@ -1,4 +1,4 @@
-//! `/mcp` and the endpoints below it: reads a request and hands it to the MCP server.
+//! `/mcp` and the endpoints below it: reads a request and passes it to the MCP server.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -26,11 +26,11 @@ use crate::problem::ProblemResponse;
 use crate::request_body::{read_timed, read_watched};
 use crate::wake_filter::if_woken;
 
-/// Where a stateless client names its method. The MCP server checks that it tells the truth.
+/// The header in which a stateless client names its method. The MCP server checks it against the body.
 pub(crate) const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 
-/// A part of a body that is written at once although it lies in three places: what comes before a shared result, the
-/// result, and its end. As three frames, the end of a large list would be sent alone.
+/// A part of a body in three buffers that are written at once: the frame before a shared result, the result, and the frame
+/// after it. As three body frames, the end of a large list would be sent in a packet of its own.
 pub type BodyChunk = Chain<Chain<Bytes, Bytes>, Bytes>;
 
 /// The part of the catalog that an endpoint serves.
@@ -42,7 +42,7 @@ pub enum McpRoute {
     Session(String),
 }
 
-/// A request whose sender was let in; the body of a POST comes beside it.
+/// An authorized request. The body of a POST is passed beside it.
 #[derive(Debug)]
 pub struct McpRequest {
     pub route: McpRoute,
@@ -51,28 +51,28 @@ pub struct McpRequest {
     pub principal: Principal,
 }
 
-/// An MCP server, as far as HTTP needs it.
+/// The interface of an MCP server to HTTP.
 pub trait McpEndpoint: Send + Sync + 'static {
     type Body: HttpBody<Data = BodyChunk, Error = Infallible> + Send + Unpin + 'static;
 
-    /// The largest body of a POST.
+    /// The maximum size of the body of a POST.
     fn max_body_bytes(&self) -> usize;
 
-    /// Answers a POST: a message of the client.
+    /// Responds to a POST: a message of the client.
     fn post(
         &self,
         request: McpRequest,
         body: Bytes,
     ) -> impl Future<Output = Response<Self::Body>> + Send;
 
-    /// Answers a GET: the stream of a session.
+    /// Responds to a GET: the event stream of a session.
     fn get(&self, request: McpRequest) -> impl Future<Output = Response<Self::Body>> + Send;
 
-    /// Answers a DELETE: the end of a session.
+    /// Responds to a DELETE: the end of a session.
     fn delete(&self, request: McpRequest) -> impl Future<Output = Response<Self::Body>> + Send;
 }
 
-/// The endpoint that a path names, where nothing in it has to be decoded.
+/// The endpoint that a path names; `None` if the path must be percent-decoded.
 pub(crate) fn route_of(path: &str) -> Option<McpRoute> {
     let rest = path.strip_prefix("/mcp")?;
     if rest.is_empty() {
@@ -90,7 +90,7 @@ pub(crate) fn route_of(path: &str) -> Option<McpRoute> {
     }
 }
 
-/// What the routes need that decode a path.
+/// The state of the routes whose paths must be percent-decoded.
 #[derive(Debug)]
 pub(crate) struct Routed<M> {
     pub(crate) mcp: Arc<M>,
@@ -103,7 +103,7 @@ impl<M> Clone for Routed<M> {
     }
 }
 
-/// The endpoints whose paths have to be decoded; the others do not come to the router.
+/// The MCP endpoints whose paths must be percent-decoded. All other MCP requests bypass the router.
 pub(crate) fn routes<M: McpEndpoint>(state: Routed<M>) -> Router {
     type Name = FromPath<String>;
     type Caller = Extension<Principal>;
@@ -161,7 +161,7 @@ impl<M: McpEndpoint> Routed<M> {
     }
 }
 
-/// Answers a request that came on this connection. The error is the answer to a request that is none.
+/// Responds to an MCP request of a connection. The error is the response to a request that cannot be read.
 pub(crate) async fn serve<M, B>(
     dispatcher: &Dispatcher<M>,
     connection: Option<&ConnectionState>,
@@ -199,7 +199,7 @@ where
             let limit = mcp.max_body_bytes();
             let read = match connection.filter(|_| parts.version != Version::HTTP_2) {
                 Some(connection) => read_watched(body, &asked.headers, limit, connection).await,
-                // Boxed: the future is large, and most connections do without.
+                // Boxed: the future is large, and most connections do not need it.
                 None => Box::pin(read_timed(body, &asked.headers, limit, body_within)).await,
             };
             match read {

@@ -1,4 +1,4 @@
-//! The API document: what the routes say about themselves, and what holds for all of them.
+//! The API document: the operations as their handlers describe them, and what applies to all of them.
 
 use std::sync::LazyLock;
 
@@ -12,10 +12,10 @@ use crate::answers::{self, ForbiddenHost};
 use crate::openapi_unions::spell_out_unions;
 use crate::server;
 
-/// The document as text; it is the same for every board of one version.
+/// The document as text. It depends only on the version of the program.
 static TEXT: LazyLock<String> = LazyLock::new(openapi_text);
 
-/// What holds for all operations. Each says the rest where its handler is.
+/// What applies to all operations. Each handler documents its own operation.
 #[derive(OpenApi)]
 #[openapi(
     info(
@@ -27,10 +27,10 @@ static TEXT: LazyLock<String> = LazyLock::new(openapi_text);
     tags(
         (name = "tools", description = "Find tools and call them."),
         (name = "servers", description = "The MCP servers behind the board."),
-        (name = "calls", description = "What stays of calls."),
-        (name = "sessions", description = "What a chat or an MCP client sees: its servers, toolsets and tools, and how a provider gets them."),
-        (name = "turns", description = "Chat: what a person says, what a model answers, and the conversation that stays."),
-        (name = "health", description = "For those who watch the process."),
+        (name = "calls", description = "Records of calls, and stored results."),
+        (name = "sessions", description = "The servers, toolsets and tools of a chat or an MCP client, and their rendering for a provider."),
+        (name = "turns", description = "Chat: turns between a person and a model, and the stored conversation."),
+        (name = "health", description = "For monitoring the process."),
         (name = "about", description = "This document."),
     ),
     security(("credentials" = [])),
@@ -39,13 +39,13 @@ static TEXT: LazyLock<String> = LazyLock::new(openapi_text);
 )]
 pub(crate) struct OpenApiDocument;
 
-/// The credentials and the problems that operations refer to.
+/// Adds the security schemes and the error responses that operations refer to.
 struct SharedComponents;
 
 impl Modify for SharedComponents {
     fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
         let about = "An API key (`switchboard key add`), or a token of the authorization server that \
-                     `security.jwt` names. A board without either asks nobody on loopback.";
+                     `security.jwt` names. If there is neither, requests over loopback need no credentials.";
         let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(about));
         let known = document.components.take().unwrap_or_default();
         let shared = ComponentsBuilder::from(known)
@@ -55,19 +55,19 @@ impl Modify for SharedComponents {
     }
 }
 
-/// The API document, as it is served and committed.
+/// The API document, as it is served and committed to the repository.
 pub fn openapi_text() -> String {
     let document = server::documented_routes().into_openapi();
-    // Only maps with text for keys are in it, so it always serialises.
+    // All its maps have string keys, so it always serialises.
     let mut document = serde_json::to_value(document).unwrap_or_default();
     spell_out_unions(&mut document);
     let text = serde_json::to_string_pretty(&document).unwrap_or_default();
     format!("{text}\n")
 }
 
-/// This document
+/// Get this document
 ///
-/// `OpenAPI` 3.1, as JSON. Everybody may read it: it is the same for every board of one version.
+/// `OpenAPI` 3.1 as JSON. It needs no credentials and depends only on the version of the program.
 #[utoipa::path(
     get,
     path = "/api/v1/openapi.json",

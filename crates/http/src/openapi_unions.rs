@@ -1,16 +1,16 @@
-//! Unions in the API document as code generators take them.
+//! Rewrites unions in the API document for code generators.
 //!
-//! A tagged or flattened type is described as `allOf` within `oneOf`, which generators such as openapi-python-client leave
-//! out, together with every operation that uses it. The same set of values is written here as a union of whole objects.
+//! A tagged or flattened type is described as `allOf` within `oneOf`, which generators such as openapi-python-client drop,
+//! together with every operation that uses it. Here the same set of values is written as a union of complete objects.
 
 use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
-/// How deep references are followed; the types of the API are far from it.
+/// The maximum depth of references that are followed; the types of the API are far below it.
 const MAX_DEPTH: usize = 16;
 
-/// Rewrites each schema of the document that is, or has as an alternative, an intersection.
+/// Rewrites each schema of the document that is an intersection, or has one as an alternative.
 pub(crate) fn spell_out_unions(document: &mut Value) {
     let Some(schemas) = document.pointer("/components/schemas").and_then(Value::as_object) else {
         return;
@@ -34,7 +34,7 @@ pub(crate) fn spell_out_unions(document: &mut Value) {
     remove_unused(document);
 }
 
-/// Takes out the schemas that were only parts of intersections: nothing refers to them any more.
+/// Removes the schemas that were only parts of intersections and have no references any more.
 fn remove_unused(document: &mut Value) {
     loop {
         let mut used = HashSet::new();
@@ -43,7 +43,7 @@ fn remove_unused(document: &mut Value) {
         let Some(schemas) = schemas else { return };
         let before = schemas.len();
         schemas.retain(|name, _| used.contains(&format!("#/components/schemas/{name}")));
-        // What only a removed schema referred to is unused now, too.
+        // Removing a schema may leave others without references: repeat until nothing changes.
         if schemas.len() == before {
             return;
         }
@@ -70,7 +70,7 @@ fn has_intersection(schema: &Value) -> bool {
     schema.get("allOf").is_some() || variants.into_iter().any(|it| it.get("allOf").is_some())
 }
 
-/// The objects that a schema is one of.
+/// The complete objects of which a value of the schema is one.
 fn alternatives(schema: &Value, known: &Map<String, Value>, depth: usize) -> Vec<Value> {
     if depth > MAX_DEPTH {
         return vec![schema.clone()];
@@ -98,7 +98,7 @@ fn alternatives(schema: &Value, known: &Map<String, Value>, depth: usize) -> Vec
     all
 }
 
-/// An object with the members of both.
+/// An object schema with the members of both.
 fn joined(one: &Value, other: &Value) -> Value {
     let mut joined = one.clone();
     let required = [one, other].into_iter().filter_map(|it| it.get("required")?.as_array());

@@ -1,7 +1,7 @@
-//! Refuses requests that a page of another site makes a browser send.
+//! Refuses cross-site requests and DNS rebinding.
 //!
-//! We listen on loopback, where every page that the user visits can send requests to us: directly, which the
-//! `Origin` header shows, or under a name of its own that it points at 127.0.0.1, which the `Host` header shows.
+//! The program listens on loopback, where every page in the user's browser can send requests to it: directly, which the
+//! `Origin` header shows, or through a domain of its own that resolves to 127.0.0.1, which the `Host` header shows.
 
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -14,15 +14,15 @@ pub(crate) const RESOURCE_POLICY: HeaderName =
     HeaderName::from_static("cross-origin-resource-policy");
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Who may be named in `Host` and `Origin`.
+/// The accepted values of `Host` and `Origin`.
 #[derive(Debug, Clone, Default)]
 pub struct HostPolicy {
-    /// Names of this gateway beside those of this machine.
+    /// Accepted host names beside those of this machine.
     pub hosts: Vec<String>,
-    /// Pages of other sites that may ask, such as `https://app.example.com`.
+    /// Accepted origins of other sites, such as `https://app.example.com`.
     pub origins: Vec<String>,
-    /// Whether others than this machine can connect. Then bare addresses are accepted too: a page cannot make a
-    /// browser send those for its own name.
+    /// Whether other machines can connect. Then IP addresses are accepted as hosts too: DNS rebinding needs a name, so a
+    /// page cannot make a browser send an address.
     pub is_wide: bool,
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn forbidden(detail: String) -> Response {
         .into_response()
 }
 
-/// No answer of ours is taken for something else, or read by another site's page.
+/// Sets the security headers: browsers must not guess the content type, nor embed the response in other sites' pages.
 pub(crate) fn hardened<B>(response: &mut Response<B>) {
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
@@ -47,7 +47,7 @@ impl HostPolicy {
         if authority.is_none() && is_a_plain_local_request(headers) {
             return None;
         }
-        // HTTP/2 names the host in the request line, and HTTP/1 may do so too: whatever is named must be ours.
+        // HTTP/2 names the host in `:authority`, HTTP/1 may name it in the request line: all of them must match.
         let in_header = headers.get_all(header::HOST).iter();
         let in_header = in_header.map(|host| host.to_str().ok()?.parse::<Authority>().ok());
         let mut named = in_header.chain(authority.cloned().map(Some));
@@ -59,12 +59,12 @@ impl HostPolicy {
         let mut origins = headers.get_all(header::ORIGIN).iter();
         let origin = origins.next().map(|origin| origin.to_str().unwrap_or_default());
         if origins.next().is_some() {
-            return Some("the Origin header stands twice, which no browser does".into());
+            return Some("there is more than one Origin header".into());
         }
         if origin.is_some_and(|origin| self.origins.iter().any(|allowed| allowed == origin)) {
             return None;
         }
-        // A browser says so when another site's page asks, also where it sends no `Origin`.
+        // Browsers send this for requests of another site's page, also without an `Origin`.
         if headers.get(FETCH_SITE).is_some_and(|site| site == "cross-site") {
             return Some("the request comes from a page of another site".into());
         }
@@ -85,7 +85,7 @@ impl HostPolicy {
 
     fn is_ours(&self, authority: &Authority) -> bool {
         let host = bare_host(authority);
-        // Nobody signs in by the address; who writes `name@127.0.0.1` wants it to be misread.
+        // User information such as `name@127.0.0.1` has no use here except to mislead.
         let has_user = authority.as_str().contains('@');
         !has_user && self.knows(authority, host)
     }
@@ -100,8 +100,8 @@ impl HostPolicy {
     }
 }
 
-/// Whether it is what programs on this machine send: one `Host` that is spelled as everybody does, and nothing that a
-/// browser adds. It is let in by the rules as well; they take longer.
+/// Whether it is a typical request of a program on this machine: one plain local `Host` and no header that only browsers
+/// send. The full check accepts such requests as well; this one is faster.
 fn is_a_plain_local_request(headers: &HeaderMap) -> bool {
     let mut hosts = headers.get_all(header::HOST).iter();
     let (host, another) = (hosts.next().map(HeaderValue::as_bytes), hosts.next());
@@ -136,8 +136,8 @@ mod tests {
         if let Some(origin) = origin {
             headers.insert(header::ORIGIN, origin.parse().unwrap());
         }
-        let doors = HostPolicy::default();
-        assert_eq!(doors.refusal(&headers, None).is_none(), is_let_in, "{host} {origin:?}");
+        let policy = HostPolicy::default();
+        assert_eq!(policy.refusal(&headers, None).is_none(), is_let_in, "{host} {origin:?}");
     }
 
     #[test]
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn names_and_pages_can_be_added_and_nothing_comes_with_them() {
-        let doors = HostPolicy {
+        let policy = HostPolicy {
             hosts: vec!["gateway.example.com".into()],
             origins: vec!["https://app.example.com".into()],
             is_wide: true,
@@ -182,7 +182,7 @@ mod tests {
             if let Some(origin) = origin {
                 headers.insert(header::ORIGIN, origin.parse().unwrap());
             }
-            doors.refusal(&headers, None).is_none()
+            policy.refusal(&headers, None).is_none()
         };
         assert!(check("gateway.example.com", None));
         assert!(check("GATEWAY.example.com:8420", Some("https://app.example.com")));

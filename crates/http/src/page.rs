@@ -1,4 +1,4 @@
-//! The pages for people: the board at `/`, and the API at `/api/v1/docs`.
+//! The web pages: the board at `/`, and the API document at `/api/v1/docs`.
 
 use axum::http::header;
 use axum::response::{Html, IntoResponse};
@@ -8,7 +8,7 @@ use crate::answers::ForbiddenHost;
 const PAGE: &str = include_str!("page.html");
 const API_DOCS: &str = include_str!("api_docs.html");
 
-/// Nothing is loaded from elsewhere; a page's own script and style are allowed by their place in it.
+/// The Content-Security-Policy of the pages: only their inline script and style, and requests to this server.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
                       connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -16,9 +16,9 @@ pub(crate) async fn index() -> impl IntoResponse {
     served(PAGE)
 }
 
-/// This document as a page
+/// Show this document as a web page
 ///
-/// For people. The page needs nothing from elsewhere.
+/// The page loads nothing from other sites.
 #[utoipa::path(
     get,
     path = "/api/v1/docs",

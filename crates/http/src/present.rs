@@ -1,4 +1,4 @@
-//! The board's own types as the API shows them. The CLI shows the same when it works without a server.
+//! Converts the board's types to those of the API. The CLI uses the same functions when it works without a server.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use switchboard_providers::Providers;
 use switchboard_registry::CatalogTool;
 use switchboard_runtime::{Board, CallReport, ServerStatus};
 
-/// How ready the board is.
+/// The readiness of the board.
 pub fn readiness(board: &Board) -> Readiness {
     let catalog = board.catalog();
     let unavailable: Vec<_> = board
@@ -38,7 +38,7 @@ pub fn readiness(board: &Board) -> Readiness {
     }
 }
 
-/// Every provider of models, without its credentials.
+/// Every model provider, without its credentials.
 pub fn providers(providers: &Providers) -> ProviderList {
     let providers = providers.list().into_iter().map(|provider| ProviderView {
         name: provider.name,
@@ -51,7 +51,7 @@ pub fn providers(providers: &Providers) -> ProviderList {
     ProviderList { providers: providers.collect() }
 }
 
-/// Every server.
+/// Every configured server.
 pub fn servers(board: &Board) -> ServerList {
     let servers = board.servers();
     ServerList {
@@ -65,7 +65,7 @@ pub fn server(board: &Board, plan: &ServerPlan, status: &ServerStatus) -> Server
     ServerView { tools: admitted, ..offered_server(plan, status) }
 }
 
-/// One server as it is by itself, before any tool is admitted.
+/// One server, without the number of tools that policy admits.
 fn offered_server(plan: &ServerPlan, status: &ServerStatus) -> ServerView {
     let protocol = Some(status.info.protocol.clone()).filter(|protocol| !protocol.is_empty());
     ServerView {
@@ -102,7 +102,7 @@ pub fn tools(board: &Board) -> ToolList {
     ToolList { revision: catalog.revision(), tools, quarantined: quarantined(board) }
 }
 
-/// Tools of all servers whose definitions cannot be used.
+/// The quarantined tools of all servers: their definitions cannot be used.
 fn quarantined(board: &Board) -> Vec<QuarantinedToolView> {
     let of = |status: &ServerStatus| {
         let server = status.name.to_string();
@@ -116,7 +116,7 @@ fn quarantined(board: &Board) -> Vec<QuarantinedToolView> {
     board.servers().iter().flat_map(|(_, status)| of(status)).collect()
 }
 
-/// One tool by its canonical or bare name; an error holds a hint.
+/// One tool by its canonical or bare name; the error is a hint, if there is one.
 pub fn tool(board: &Board, name: &str) -> Result<ToolView, Option<String>> {
     let catalog = board.catalog();
     match catalog.resolve(name) {
@@ -171,7 +171,7 @@ fn limits(limits: &ToolLimits) -> LimitsView {
     }
 }
 
-/// A call that the tool answered, or why it did not.
+/// A completed call, or the error of a failed one.
 pub fn call(report: &CallReport) -> Result<CallView, &CallError> {
     let result = report.result.as_ref()?;
     Ok(CallView {
@@ -186,7 +186,7 @@ pub fn call(report: &CallReport) -> Result<CallView, &CallError> {
     })
 }
 
-/// What stays of a call.
+/// The record of a call.
 pub fn record(record: &CallRecord) -> RecordView {
     let started = jiff::Timestamp::from_millisecond(record.started_at_ms).unwrap_or_default();
     RecordView {

@@ -1,4 +1,4 @@
-//! Sessions in the shapes of the API, and changes the other way.
+//! Converts sessions to the types of the API, and changes from them.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -21,7 +21,7 @@ use switchboard_view::snapshot_tools;
 
 use crate::present::unavailable_servers;
 
-/// A session, without the secrets of its servers, and how its own servers are doing.
+/// A session with the state of its attached servers, without their secrets.
 pub fn session(sessions: &SessionService, session: Summary) -> SessionView {
     let has_own = !session.draft.servers.is_empty();
     let attached = if has_own { sessions.attached(&session.id) } else { Vec::new() };
@@ -103,7 +103,7 @@ fn own_server(body: OwnServerBody) -> OwnServer {
     }
 }
 
-/// What a new session is to have.
+/// The settings of a new session.
 pub fn beginning(wanted: NewSession) -> Change {
     Change {
         title: wanted.title.map(Some),
@@ -121,7 +121,7 @@ pub fn beginning(wanted: NewSession) -> Change {
     }
 }
 
-/// What is to change, and the revision that the caller has seen.
+/// A change of a session, and the revision that the caller expects.
 pub fn change(wanted: SessionChange) -> (Option<u64>, Change) {
     let own = wanted.own_servers.into_iter();
     let change = Change {
@@ -165,7 +165,7 @@ pub fn session_tools(board: &Board, session: &str, now: &SessionState) -> Sessio
     SessionTools { tools_revision: now.revision, tools: tools.collect() }
 }
 
-/// The toolsets that a session can switch.
+/// The toolsets that a session can enable and disable.
 pub fn session_toolsets(now: &SessionState) -> SessionToolsets {
     let view = &now.cached.view;
     let sets = view.set_names().iter().filter_map(|name| view.toolset(name));
@@ -183,7 +183,7 @@ pub fn session_toolsets(now: &SessionState) -> SessionToolsets {
     }
 }
 
-/// The toolsets that clients may switch, and what they see at first.
+/// The toolsets that clients can enable and disable, and the default exposure.
 pub fn toolsets(sessions: &SessionService) -> ToolsetList {
     let exposure = sessions.board().snapshot().exposure().clone();
     let toolsets = sessions.toolsets().into_iter().map(|(set, members)| ToolsetView {
@@ -200,7 +200,7 @@ pub fn toolsets(sessions: &SessionService) -> ToolsetList {
     }
 }
 
-/// The tools as they are kept, and when each was last listed. That is not kept: it changes with every list that is read.
+/// The stored form of the tools, and when each was last listed. That time is not stored: it changes with every list.
 pub fn snapshot(board: &Board, session: &str, now: &SessionState) -> RegistrySnapshot {
     let mut tools = snapshot_tools(&now.cached.view);
     let listed = last_listed(board, session);
@@ -215,12 +215,12 @@ pub fn snapshot(board: &Board, session: &str, now: &SessionState) -> RegistrySna
     RegistrySnapshot { revision: now.revision, tools, updated_at: rfc3339(now.updated_at_ms) }
 }
 
-/// When each server was last listed, under the name that the session knows it by.
+/// When each server last listed its tools, by the server's name in the session.
 fn last_listed(board: &Board, session: &str) -> HashMap<String, Option<i64>> {
     let configured = board.servers().into_iter();
     let configured = configured.map(|(_, status)| (status.name.to_string(), status.listed_at_ms));
     let own = board.attached(session).into_iter();
-    // A server of its own has precedence over one of the same name.
+    // An attached server takes precedence over a configured one of the same name.
     let own = own.map(|(server, status)| (server.name.to_string(), status.listed_at_ms));
     configured.chain(own).collect()
 }
@@ -242,10 +242,10 @@ pub fn step(step: &Step) -> RevisionEvent {
     }
 }
 
-/// Says which revision a bare rendering is of.
+/// The response header with the revision of a bare rendering.
 pub const REVISION_HEADER: HeaderName = HeaderName::from_static("x-tools-revision");
 
-/// The tools of a session as a provider gets them.
+/// The tools of a session in the format of a provider.
 pub fn rendering(
     session: &Session,
     now: &SessionState,

@@ -1,4 +1,4 @@
-//! Errors as `application/problem+json`.
+//! Error responses as `application/problem+json` (RFC 9457).
 
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::http::{HeaderValue, StatusCode, Uri, header};
@@ -7,7 +7,7 @@ use switchboard_api::Problem;
 use switchboard_model::{CallError, CallErrorKind, CallId};
 use switchboard_store::{StoreError, StoreFailure};
 
-/// A problem on its way out.
+/// An error response.
 #[derive(Debug)]
 pub(crate) struct ProblemResponse(pub(crate) Problem);
 
@@ -26,7 +26,7 @@ impl ProblemResponse {
         Self(Problem::new(kind, status.as_u16(), detail))
     }
 
-    /// A call that has no result.
+    /// The error response of a failed call.
     pub(crate) fn of_call(error: &CallError, call: Option<&CallId>) -> Self {
         let mut problem =
             Problem::new(error.kind.as_str(), status_of(error.kind).as_u16(), &*error.message);
@@ -36,7 +36,7 @@ impl ProblemResponse {
     }
 }
 
-/// What stands behind the `?` is out of its bounds.
+/// The error response to an invalid query.
 pub(crate) fn bad_query(detail: String) -> ProblemResponse {
     ProblemResponse::new("bad_request", StatusCode::BAD_REQUEST, detail)
 }
@@ -45,7 +45,7 @@ fn status_of(kind: CallErrorKind) -> StatusCode {
     match kind {
         CallErrorKind::UnknownTool => StatusCode::NOT_FOUND,
         CallErrorKind::InvalidArguments => StatusCode::UNPROCESSABLE_ENTITY,
-        // The answer to a cancelled call is heard only when it was the board that gave it up, to stop.
+        // A client that cancelled its call gets no response: `Cancelled` is only sent when the board shuts down.
         CallErrorKind::QueueTimeout | CallErrorKind::Unavailable | CallErrorKind::Cancelled => {
             StatusCode::SERVICE_UNAVAILABLE
         }
@@ -64,13 +64,13 @@ impl From<StoreError> for ProblemResponse {
 impl From<StoreFailure> for ProblemResponse {
     fn from(failure: StoreFailure) -> Self {
         if failure.is_outage {
-            // The store logs its outages itself, once.
+            // The store logs each of its outages once.
             tracing::debug!(error = failure.in_full, "the store failed");
             let status = StatusCode::SERVICE_UNAVAILABLE;
             return Self::new("store_unavailable", status, failure.to_string());
         }
         tracing::error!(error = failure.in_full, "the store failed");
-        // The message names a file of this machine: it belongs into the log, not into an answer.
+        // The message contains a path of this machine: it is logged, but not sent.
         Self::new("store", StatusCode::INTERNAL_SERVER_ERROR, "the store failed; the log says why")
     }
 }
@@ -99,6 +99,6 @@ pub(crate) async fn not_found(uri: Uri) -> ProblemResponse {
 }
 
 pub(crate) async fn method_not_allowed(uri: Uri) -> ProblemResponse {
-    let detail = format!("{} does not answer to this method", uri.path());
+    let detail = format!("{} does not have this method", uri.path());
     ProblemResponse::new("method_not_allowed", StatusCode::METHOD_NOT_ALLOWED, detail)
 }

@@ -1,4 +1,4 @@
-//! The providers of models over the API.
+//! The model providers in the API.
 
 use axum::Json;
 use switchboard_api::ProviderList;
@@ -7,9 +7,9 @@ use crate::answers::Guarded;
 use crate::present;
 use crate::ready::ReadyTurns;
 
-/// List the providers of models
+/// List the model providers
 ///
-/// Those of the configuration, and those that need none. A session or a turn names one of them. Keys are never shown.
+/// The configured providers and the built-in ones. A session or a turn names one of them. Keys are never shown.
 #[utoipa::path(
     get,
     path = "/api/v1/providers",

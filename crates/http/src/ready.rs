@@ -1,5 +1,5 @@
-//! The board, once it has started. Until then requests of the API are answered with 503, and `/healthz` already answers.
-//! MCP clients would not come back after a 503: the MCP server lets them wait.
+//! The board, once it has started. Until then, API requests get 503, while `/healthz` responds already. MCP clients would
+//! not retry after a 503: the MCP server holds their requests instead.
 
 use std::sync::{Arc, OnceLock};
 
@@ -13,7 +13,7 @@ use switchboard_turns::Turns;
 use crate::problem::ProblemResponse;
 use crate::server::Shared;
 
-/// The place of a board that may still be starting. Clones share it.
+/// Holds the board, which may still be starting. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct BoardPlace(Arc<OnceLock<Parts>>);
 
@@ -25,7 +25,7 @@ struct Parts {
 }
 
 impl BoardPlace {
-    /// Puts a board that has started there, with its sessions and turns. Only the first ones count.
+    /// Sets the started board with its sessions and turns. Later calls have no effect.
     pub fn fill(&self, board: Arc<Board>, sessions: Arc<SessionService>, turns: Arc<Turns>) {
         let _there_is_one = self.0.set(Parts { board, sessions, turns });
     }
@@ -39,7 +39,7 @@ impl BoardPlace {
     }
 }
 
-/// The board, for handlers that cannot do without.
+/// Extracts the board; responds 503 while it starts.
 pub(crate) struct Ready(pub(crate) Arc<Board>);
 
 impl FromRequestParts<Shared> for Ready {
@@ -54,7 +54,7 @@ impl FromRequestParts<Shared> for Ready {
     }
 }
 
-/// The sessions, for handlers that cannot do without.
+/// Extracts the sessions; responds 503 while the board starts.
 pub(crate) struct ReadySessions(pub(crate) Arc<SessionService>);
 
 impl FromRequestParts<Shared> for ReadySessions {
@@ -69,7 +69,7 @@ impl FromRequestParts<Shared> for ReadySessions {
     }
 }
 
-/// The turns, for handlers that cannot do without.
+/// Extracts the turns; responds 503 while the board starts.
 pub(crate) struct ReadyTurns(pub(crate) Arc<Turns>);
 
 impl FromRequestParts<Shared> for ReadyTurns {

@@ -1,4 +1,4 @@
-//! Bodies of requests: read whole, within a size and a time.
+//! Reads request bodies completely, within a size and a time.
 
 use std::fmt;
 use std::pin::Pin;
@@ -18,12 +18,12 @@ use tokio::time::{Sleep, sleep};
 use crate::connections::ConnectionState;
 use crate::problem::ProblemResponse;
 
-/// Why there is no body.
+/// Why a body could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unread {
-    /// It is announced as too large, is too large, or broke off.
+    /// `Content-Length` or the body is larger than the limit, or the connection broke.
     TooLarge { limit: usize },
-    /// It did not come in time.
+    /// It did not arrive in time.
     Late,
 }
 
@@ -37,7 +37,7 @@ impl IntoResponse for Unread {
                 ProblemResponse::new("bad_request", StatusCode::PAYLOAD_TOO_LARGE, detail)
             }
             Self::Late => {
-                let detail = "the body did not come in time";
+                let detail = "the body did not arrive in time";
                 ProblemResponse::new("request_timeout", StatusCode::REQUEST_TIMEOUT, detail)
             }
         }
@@ -45,13 +45,13 @@ impl IntoResponse for Unread {
     }
 }
 
-/// How many bytes a request says that its body has.
+/// The `Content-Length` of a request.
 pub(crate) fn announced(headers: &HeaderMap) -> Option<usize> {
     headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok())
 }
 
-/// The body of a request over HTTP/1. Who takes too long is found by the look at all connections: a timer for each
-/// body would cost a call more than reading it.
+/// Reads the body of an HTTP/1 request. The regular scan of [`crate::connections`] enforces the time: a timer for each body
+/// would cost more than reading it.
 pub(crate) async fn read_watched<B>(
     body: B,
     headers: &HeaderMap,
@@ -67,7 +67,7 @@ where
     read
 }
 
-/// The body of any request.
+/// Reads the body of any request, with a timer.
 pub(crate) async fn read_timed<B>(
     body: B,
     headers: &HeaderMap,
@@ -83,7 +83,7 @@ where
     if lateness.is_late() { Err(Unread::Late) } else { read }
 }
 
-/// One piece is not copied.
+/// Reads a body. One that arrives in a single frame is not copied.
 async fn read<B>(
     mut body: B,
     headers: &HeaderMap,
@@ -98,7 +98,7 @@ where
         return Err(too_large);
     }
     let mut whole = Bytes::new();
-    // A body of known length is not asked for more than that: it would have to be waited for.
+    // Reading past the announced length would have to wait for the end of the stream.
     while !body.is_end_stream() {
         let mut frame = body.frame();
         let frame = std::future::poll_fn(|context| match Pin::new(&mut frame).poll(context) {
@@ -126,12 +126,12 @@ where
 pub(crate) struct Timed<B> {
     body: B,
     within: Duration,
-    /// Made when it has to be waited for.
+    /// Created when the body is first waited for.
     end: Option<Pin<Box<Sleep>>>,
     lateness: Lateness,
 }
 
-/// Whether a body was too late, for who does not read it.
+/// Whether a body was too late; readable without the body.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Lateness(Arc<AtomicBool>);
 
@@ -153,7 +153,7 @@ struct TooLate;
 
 impl fmt::Display for TooLate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the body did not come in time")
+        f.write_str("the body did not arrive in time")
     }
 }
 

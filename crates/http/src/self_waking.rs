@@ -1,8 +1,8 @@
-//! Lets a future that wakes itself go on at once.
+//! Polls a future that wakes itself again at once.
 //!
-//! hyper runs a connection and the handler of its request in one task, with channels between the two, so nearly every
-//! step of one wakes the other: the task that is running. The runtime would queue that task once more and wake another
-//! worker to help, which costs a small call more than reading it does. Here it is polled again instead.
+//! hyper runs a connection and the handler of its request in one task with channels between them, so nearly every step of
+//! one wakes the other: the task that is running. The runtime would queue that task again and wake another worker for it,
+//! which costs more than reading a small call. Here the task polls itself again instead.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use futures::task::AtomicWaker;
 
-/// How often in a row before others get their turn.
+/// How often a future is polled in a row before the runtime can run other tasks.
 const MOST_IN_A_ROW: usize = 8;
 
 const WAITING: u8 = 0;
@@ -25,7 +25,7 @@ pub(crate) struct SelfWaking<F> {
     waker: Waker,
 }
 
-/// What the future is woken with.
+/// The waker of the future.
 #[derive(Default)]
 struct SelfWaker {
     state: AtomicU8,
@@ -38,7 +38,7 @@ impl Wake for SelfWaker {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        // While it runs it sees for itself that it was woken.
+        // While the future is polled, the state alone is enough.
         if self.state.swap(WOKEN, Ordering::AcqRel) == WAITING {
             self.task.wake();
         }
@@ -51,7 +51,7 @@ impl<F: Future> SelfWaking<F> {
         Self { future: Box::pin(future), waker: bell.clone().into(), bell }
     }
 
-    /// What wakes it, from the first poll to the last.
+    /// The waker of the future; the same one from the first poll to the last.
     pub(crate) fn waker(&self) -> &Waker {
         &self.waker
     }
@@ -64,7 +64,7 @@ impl<F: Future> Future for SelfWaking<F> {
         let Self { future, bell, waker } = self.get_mut();
         bell.task.register(context.waker());
         for _ in 0..MOST_IN_A_ROW {
-            // Not just stored: what was done before it was woken must be seen by what is polled now.
+            // A swap synchronises with the waker, as a store does not: the poll sees what was written before the wake.
             bell.state.swap(RUNNING, Ordering::AcqRel);
             if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(waker)) {
                 return Poll::Ready(output);
@@ -98,7 +98,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Polls a future that wakes itself so many times before it waits; says how often it was polled and its task woken.
+    /// Polls a future that wakes itself this many times before it waits; returns the numbers of polls and of task wakes.
     fn polled(wakes: usize) -> (usize, usize) {
         let mut polls = 0;
         let mut future = SelfWaking::new(std::future::poll_fn(|context| {

@@ -1,4 +1,4 @@
-//! Binds the routes to a listener and ends gracefully.
+//! Serves the routes on a listener, and stops gracefully.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -48,40 +48,40 @@ use crate::{
     session_events, session_render, session_tools, sessions, turns,
 };
 
-/// The largest request body. Arguments of a tool call fit many times over.
+/// The maximum size of a request body of the API.
 const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
-/// The largest conversation, and the largest message with its images.
+/// The maximum size of a conversation, or of a message with its images.
 const MAX_CONVERSATION_BYTES: usize = 32 * 1024 * 1024;
-/// How often gathered metrics are folded while nobody reads them.
+/// How often collected metrics are aggregated when no scrape does it.
 const FOLD_EVERY: Duration = Duration::from_secs(10);
-/// How often a peer over HTTP/2 is asked whether it is still there, and how long it may take to say so.
+/// How often an HTTP/2 client is pinged, and how long it may take to respond.
 const PING_EVERY: Duration = Duration::from_secs(30);
 const PONG_WITHIN: Duration = Duration::from_secs(30);
-/// How often keys are read again.
+/// How often API keys are read from the store.
 const READ_KEYS_EVERY: Duration = Duration::from_secs(2);
 
-/// What serving needs.
+/// The parts that a server consists of.
 #[derive(Debug, Clone)]
 pub struct ServeOptions {
-    /// Filled when the board has started; until then `/healthz` and `/metrics` answer, and MCP clients wait.
+    /// Filled when the board has started. Until then `/healthz` and `/metrics` respond, and MCP clients wait.
     pub board: BoardPlace,
     pub metrics: MetricsPage,
-    /// Accepted hosts and origins until the board has started; then its configuration says which.
+    /// The accepted hosts and origins until the board has started; then its configuration applies.
     pub hosts: HostPolicy,
-    /// Who is let in.
+    /// Checks the credentials.
     pub gatekeeper: Arc<Gatekeeper>,
-    /// How long running requests may take once the end has come.
+    /// How long running requests may take after the shutdown began.
     pub drain: Duration,
 }
 
-/// What the handlers share.
+/// The state that all handlers share.
 #[derive(Debug, Clone)]
 pub(crate) struct Shared {
     pub(crate) board: BoardPlace,
     pub(crate) metrics: MetricsPage,
     pub(crate) hosts: Arc<CurrentHostPolicy>,
     pub(crate) gatekeeper: Arc<Gatekeeper>,
-    /// Who everybody is where the gate is open.
+    /// The principal of all requests while no credentials are required.
     pub(crate) local: Principal,
     /// How long the body of a request may take.
     pub(crate) body_within: Duration,
@@ -102,7 +102,7 @@ impl Shared {
     }
 }
 
-/// All routes. [`Dispatcher`] has checked a request before it comes here.
+/// All routes. [`Dispatcher`] has already checked the requests.
 fn router<M: McpEndpoint>(shared: &Shared, mcp: Arc<M>) -> Router {
     let routed = mcp::Routed { mcp, body_within: shared.body_within };
     api(shared).with_state(shared.clone()).merge(mcp::routes(routed))
@@ -120,8 +120,8 @@ fn api(shared: &Shared) -> Router<Shared> {
         .layer(axum::middleware::from_fn_with_state(shared.clone(), bound_bodies))
 }
 
-/// The routes that the API document describes. A path, its method and all that can be said about it stand at the
-/// handler; methods of one path belong into one `routes!`.
+/// The routes of the API document. The handler declares its path, method and documentation; the methods of one path belong
+/// into one `routes!`.
 pub(crate) fn documented_routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::with_openapi(OpenApiDocument::openapi())
         .routes(routes!(inspect::servers))
@@ -156,8 +156,8 @@ pub(crate) fn documented_routes() -> OpenApiRouter<Shared> {
         .routes(routes!(page::api_docs))
 }
 
-/// Who announces too large a body hears so before sending it; one that was not announced is cut off in reading, and so is
-/// one that does not come.
+/// Refuses a body that is announced as too large before it is sent. A body of unknown length is cut off at the limit, and
+/// one that takes too long fails.
 pub(crate) async fn bound_bodies(
     State(shared): State<Shared>,
     mut request: Request,
@@ -200,7 +200,7 @@ pub async fn serve<M: McpEndpoint>(
         ending.cancel();
         tokio::time::sleep(options.drain).await;
     };
-    // Boxed: it is large, and whoever serves has to carry it along.
+    // Boxed: the future is large, and would be part of the caller's.
     let answer = move |connection, request| {
         let dispatcher = dispatcher.clone();
         async move { dispatcher.answer(connection, request).await }
@@ -215,7 +215,7 @@ pub async fn serve<M: McpEndpoint>(
     }
 }
 
-/// Takes connections until the end has come, then waits for those that are left.
+/// Accepts connections until the shutdown, then waits for the remaining ones.
 pub(crate) async fn accept<A, F, B>(
     listener: TcpListener,
     connections: &Arc<Connections>,
@@ -241,7 +241,7 @@ pub(crate) async fn accept<A, F, B>(
         let connection = place.connection.clone();
         let attending = attend(stream, place, server.clone(), ending.clone(), answer.clone());
         let attending = SelfWaking::new(attending);
-        connection.is_run_by(attending.waker().clone());
+        connection.set_task(attending.waker().clone());
         tasks.spawn(attending);
     }
     drop(listener);
@@ -249,12 +249,12 @@ pub(crate) async fn accept<A, F, B>(
     tasks.wait().await;
 }
 
-/// The next connection. What keeps the system from giving one is logged, and tried again.
+/// The next connection. Errors of the system are logged, and the accept is repeated.
 async fn next_stream(listener: &TcpListener, connections: &Connections) -> TcpStream {
     loop {
         let error = match listener.accept().await {
             Ok((stream, _)) => {
-                // Small answers on kept connections would wait for the peer's delayed acknowledgement.
+                // Otherwise small responses on reused connections would wait for the client's delayed acknowledgement.
                 let _unsupported = stream.set_nodelay(true);
                 return stream;
             }
@@ -266,14 +266,14 @@ async fn next_stream(listener: &TcpListener, connections: &Connections) -> TcpSt
                 | ErrorKind::ConnectionAborted
                 | ErrorKind::ConnectionReset,
                 _,
-            ) => tracing::debug!(%error, "a client was gone before its connection was accepted"),
+            ) => tracing::debug!(%error, "a client closed its connection before it was accepted"),
             (_, Some(Errno::MFILE | Errno::NFILE)) => connections.files_ran_out(&error).await,
             _ => connections.accept_failed(&error).await,
         }
     }
 }
 
-/// HTTP/1 has no timer here; [`Connections`] watches instead. Peers over HTTP/2 are asked whether they are still there.
+/// HTTP/1 has no timers here, because [`Connections`] enforces the times. HTTP/2 clients are pinged.
 fn server() -> auto::Builder<TokioExecutor> {
     let mut server = auto::Builder::new(TokioExecutor::new());
     let mut http2 = server.http2();
@@ -282,7 +282,7 @@ fn server() -> auto::Builder<TokioExecutor> {
     server
 }
 
-/// Answers the requests of one connection. After the end has come it answers the one that it is at, and no other.
+/// Serves one connection. After the shutdown began, it completes the current request and accepts no other.
 async fn attend<S, A, F, B>(
     stream: S,
     place: ConnectionPermit,
@@ -301,7 +301,7 @@ async fn attend<S, A, F, B>(
     let mut serving = std::pin::pin!(server.serve_connection(stream, service));
     tokio::select! {
         biased;
-        // A client that goes away is how most connections end.
+        // Most connections end because the client closes them.
         _ended = &mut serving => return,
         order = connection.order(CloseOrder::Leave) => match order {
             CloseOrder::Leave => serving.as_mut().graceful_shutdown(),
@@ -316,12 +316,12 @@ async fn attend<S, A, F, B>(
     }
 }
 
-/// A key that was revoked elsewhere stops working within seconds, and the streams that it opened end.
+/// Reads the keys at intervals, so that a revoked key stops working within seconds and its event streams end.
 async fn watch_keys(gatekeeper: Arc<Gatekeeper>, leases: Arc<Leases>) {
     loop {
         tokio::time::sleep(READ_KEYS_EVERY).await;
         if let Err(error) = gatekeeper.refresh().await {
-            tracing::error!(%error, "keys could not be read; those that were known still count");
+            tracing::error!(%error, "the API keys could not be read; those that were read before remain valid");
         }
         leases.check(&gatekeeper).await;
     }

@@ -1,4 +1,4 @@
-//! A tool called as a session sees it, for every face that answers in the shapes of the API.
+//! Tool calls in a session, with results in the types of the API.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use switchboard_sessions::{Session, SessionCall, SessionReply, SessionService};
 use crate::present;
 use crate::problem::ProblemResponse;
 
-/// Calls a tool as a session sees it.
+/// Calls a tool that a session sees.
 pub async fn call(
     sessions: &Arc<SessionService>,
     session: &Arc<Session>,
@@ -43,7 +43,7 @@ pub async fn call(
     }
 }
 
-/// Arguments under the names that the server gave them.
+/// The arguments with the server's own names, where the provider's schema had renamed them.
 fn restored(
     session: &Session,
     provider: &str,

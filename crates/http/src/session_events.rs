@@ -1,4 +1,4 @@
-//! The revisions of a session as a stream.
+//! The revisions of a session as an event stream.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ use crate::sessions::{SessionId, SessionPath};
 
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// How to be told.
+/// Options of the event stream.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct FollowQuery {
-    /// Whether the stream stays open for what comes. Without it, it ends with what there is to tell already.
+    /// Whether the stream stays open for later events. Otherwise it ends after the events that are there already.
     #[serde(default = "stay")]
     #[param(default = true)]
     follow: bool,
@@ -38,9 +38,9 @@ fn stay() -> bool {
 
 /// Follow the revisions of a session
 ///
-/// Server-sent events. The first one is `current` with the revision that the session has. Then each step of the revision
-/// is one event `revision`. The id of an event is the revision: who comes back with it in `Last-Event-ID` is told every
-/// step in between first, or `reset` when they are no longer all known. The stream ends with the session.
+/// Server-sent events. The first one is `current` with the current revision. Then each step of the revision is one event
+/// `revision`. The id of an event is the revision: a client that reconnects with it in `Last-Event-ID` gets all steps since
+/// then first, or `reset` when some of them are no longer known. The stream ends with the session.
 #[utoipa::path(
     get,
     path = "/api/v1/sessions/{id}/events",
@@ -49,7 +49,7 @@ fn stay() -> bool {
     params(
         SessionId,
         FollowQuery,
-        ("Last-Event-ID" = Option<String>, Header, description = "The last event that was heard."),
+        ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that the client received."),
     ),
     responses(
         (status = 200, description = "The stream.", body = SessionEvent, content_type = "text/event-stream"),
@@ -64,7 +64,7 @@ pub(crate) async fn follow(
     FromQuery(FollowQuery { follow }): FromQuery<FollowQuery>,
     headers: HeaderMap,
 ) -> impl IntoResponse {
-    // What is no revision is one that nobody knows: who shows it begins again.
+    // An id that is not a number is treated as an unknown revision, which leads to `reset`.
     let read = |id: &HeaderValue| id.to_str().ok().and_then(|id| id.parse().ok());
     let last = headers.get("last-event-id").map(|id| read(id).unwrap_or(u64::MAX));
     meant.sessions.sessions().view_of(&meant.session);
@@ -73,13 +73,13 @@ pub(crate) async fn follow(
     Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE))
 }
 
-/// Where a follower stands.
+/// The position of a client in the stream.
 struct EventCursor {
     session: Arc<Session>,
     news: watch::Receiver<u64>,
-    /// The revision that was told last.
+    /// The revision of the last event.
     told: u64,
-    /// Whether it waits for steps that are still to come.
+    /// Whether the stream waits for later steps.
     stays: bool,
 }
 
@@ -90,7 +90,7 @@ fn events(
 ) -> impl Stream<Item = Result<Event, Infallible>> {
     let news = session.follow();
     let current = session.revision();
-    // Who comes back is told what it missed, where that is still known.
+    // A client that reconnects gets the steps that it missed, if all of them are known.
     let known = last.filter(|last| session.steps_after(*last).is_some());
     let first = match (last, known) {
         (Some(_), Some(_)) => None,
@@ -106,11 +106,11 @@ fn events(
 }
 
 impl EventCursor {
-    /// The next step, once there is one; `None` when nothing more is to be told.
+    /// The next event; `None` at the end of the stream.
     async fn next(&mut self) -> Option<Event> {
         loop {
             let Some(steps) = self.session.steps_after(self.told) else {
-                // It was too slow for what is remembered.
+                // The client was too slow: some of its next steps are no longer kept.
                 self.told = self.session.revision();
                 return Some(named("reset", self.told));
             };

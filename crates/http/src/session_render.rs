@@ -1,4 +1,4 @@
-//! The tools of a session as a provider gets them.
+//! The tools of a session in the format of a provider.
 
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -15,28 +15,28 @@ use crate::present_sessions as present;
 use crate::problem::{ProblemResponse, bad_query};
 use crate::sessions::{SessionId, SessionPath};
 
-/// What to render.
+/// Options of the rendering.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct RenderQuery {
-    /// Whose shape is wanted.
+    /// The provider whose format is used.
     #[param(value_type = ProviderName, inline, example = "anthropic")]
     provider: String,
-    /// Whether to say of each tool what it costs and what was rewritten, and why.
+    /// Whether to include, for each tool, its cost in tokens and what was rewritten and why.
     #[serde(default)]
     #[param(default = false)]
     explain: bool,
-    /// A revision that the caller knows: the answer says what changed since then, too.
+    /// An earlier revision: the response then also has the changes since it.
     #[param(minimum = 1, maximum = 9_007_199_254_740_991_u64, nullable = false)]
     since: Option<u64>,
-    /// Whether the answer is to be nothing but the value of `tools`.
+    /// Whether to respond with the value of `tools` only.
     #[serde(default)]
     #[param(default = false)]
     bare: bool,
 }
 
-/// The word for a provider, for the document.
+/// The schema of provider names.
 struct ProviderName;
 
 impl utoipa::PartialSchema for ProviderName {
@@ -48,13 +48,13 @@ impl utoipa::PartialSchema for ProviderName {
 
 impl utoipa::ToSchema for ProviderName {}
 
-/// The largest revision that every reader of JSON can hold.
+/// The largest integer that every JSON reader represents exactly.
 const MAX_REVISION: u64 = 9_007_199_254_740_991;
 
 /// Render the tools of a session
 ///
-/// What a provider gets in the next request, what it does not get and why, and what it costs in tokens. With `bare` the
-/// answer is the value of `tools` and nothing else, byte for byte as it is cached.
+/// The tools as the provider gets them in the next request, the tools that it does not get and why, and the cost in tokens.
+/// With `bare`, the response is the value of `tools` only, byte for byte as it is cached.
 #[utoipa::path(
     get,
     path = "/api/v1/sessions/{id}/render",
@@ -66,7 +66,7 @@ const MAX_REVISION: u64 = 9_007_199_254_740_991;
             status = 200,
             description = "The rendering, or only its tools.",
             body = RenderingAnswer,
-            headers(("x-tools-revision" = u64, description = "The revision that was rendered, where `bare` asks."))
+            headers(("x-tools-revision" = u64, description = "The revision that was rendered; with `bare` only."))
         ),
         Guarded,
         BadRequest,
@@ -92,14 +92,14 @@ pub(crate) async fn render(
         let headers = [(header::CONTENT_TYPE, kind), (present::REVISION_HEADER, revision)];
         return Ok((headers, json).into_response());
     }
-    // Counting tokens of a thousand tools takes a while; others are served meanwhile.
+    // Counting the tokens of many tools takes long: it must not block the async runtime.
     let session = meant.session;
     let made = tokio::task::spawn_blocking(move || {
         present::rendering(&session, &now, provider, query.explain, query.since)
     });
     let made = made.await.map_err(|error| {
-        tracing::error!(%error, "a rendering could not be made");
-        let detail = "the rendering could not be made: a fault of Switchboard";
+        tracing::error!(%error, "the tools could not be rendered");
+        let detail = "the tools could not be rendered: an internal error of Switchboard";
         ProblemResponse::new("internal_error", StatusCode::INTERNAL_SERVER_ERROR, detail)
     })?;
     Ok(Json(made).into_response())

@@ -1,4 +1,4 @@
-//! The tools of a session: to look at, to switch, to call.
+//! The tools and toolsets of a session: list, enable, disable, call.
 
 use std::collections::BTreeMap;
 
@@ -21,19 +21,19 @@ use crate::ready::Ready;
 use crate::session_call;
 use crate::sessions::{ApplyQuery, Asker, SessionId, SessionPath};
 
-/// A tool of a session.
+/// Names a tool of a session.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct ToolOfSession {
     /// The id of the session.
     #[param(min_length = 1, max_length = 256, example = "work")]
     pub(crate) id: String,
-    /// The name under which the session shows the tool, or its canonical name.
+    /// The exposed name of the tool in the session, or its canonical name.
     #[param(min_length = 1, max_length = 512, example = "demo__echo")]
     pub(crate) tool: String,
 }
 
-/// A toolset of a session.
+/// Names a toolset of a session.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct ToolsetOfSession {
@@ -47,7 +47,7 @@ pub(crate) struct ToolsetOfSession {
 
 /// List the tools of a session
 ///
-/// In the order in which every model and client is shown them: what was declared keeps its place, new tools come behind.
+/// In the order in which all models and clients get them: a tool that was declared keeps its place, new tools follow.
 #[utoipa::path(
     get,
     path = "/api/v1/sessions/{id}/tools",
@@ -55,7 +55,7 @@ pub(crate) struct ToolsetOfSession {
     tag = "sessions",
     params(SessionId),
     responses(
-        (status = 200, description = "Its tools.", body = SessionTools),
+        (status = 200, description = "The tools.", body = SessionTools),
         Guarded,
         BadRequest,
         UnknownSession,
@@ -68,7 +68,7 @@ pub(crate) async fn list(Ready(board): Ready, meant: SessionPath) -> Json<Sessio
 
 /// List the toolsets of a session
 ///
-/// Those that it can switch, with how many tools each has here and whether it is on.
+/// The toolsets that the session can enable and disable, with the number of tools in each, and whether it is enabled.
 #[utoipa::path(
     get,
     path = "/api/v1/sessions/{id}/toolsets",
@@ -76,7 +76,7 @@ pub(crate) async fn list(Ready(board): Ready, meant: SessionPath) -> Json<Sessio
     tag = "sessions",
     params(SessionId),
     responses(
-        (status = 200, description = "Those that it can switch.", body = SessionToolsets),
+        (status = 200, description = "The toolsets.", body = SessionToolsets),
         Guarded,
         BadRequest,
         UnknownSession,
@@ -87,18 +87,18 @@ pub(crate) async fn toolsets(meant: SessionPath) -> Json<SessionToolsets> {
     Json(present::session_toolsets(&meant.now()))
 }
 
-/// Switch a toolset of a session
+/// Enable or disable a toolset of a session
 ///
-/// MCP clients of the session are told that their tools have changed.
+/// The MCP clients of the session are notified that their tools have changed.
 #[utoipa::path(
     put,
     path = "/api/v1/sessions/{id}/toolsets/{toolset}",
     operation_id = "switchSessionToolset",
     tag = "sessions",
     params(ToolsetOfSession, ApplyQuery),
-    request_body(content = Switch, description = "On or off."),
+    request_body(content = Switch, description = "Whether the toolset is enabled."),
     responses(
-        (status = 200, description = "It is switched.", body = SessionView),
+        (status = 200, description = "The session after the change.", body = SessionView),
         Guarded,
         TakesBody,
         UnknownSession,
@@ -115,7 +115,7 @@ pub(crate) async fn switch_toolset(
 ) -> Result<Json<SessionView>, ProblemResponse> {
     let meant = asker.session(&id).await?;
     let Some(enabled) = enabled else {
-        let reason = "a toolset is on or off: `enabled` must be true or false";
+        let reason = "`enabled` of a toolset must be true or false";
         return Err(SessionError::Refused(reason.into()).into());
     };
     let toolsets = BTreeMap::from([(toolset, enabled)]);
@@ -123,18 +123,18 @@ pub(crate) async fn switch_toolset(
     meant.change(change, apply).await
 }
 
-/// Switch a single tool of a session
+/// Enable or disable a single tool of a session
 ///
-/// Whatever its toolsets are. `null` leaves it to them again.
+/// This takes precedence over its toolsets. `null` removes the setting.
 #[utoipa::path(
     put,
     path = "/api/v1/sessions/{id}/tools/{tool}",
     operation_id = "switchSessionTool",
     tag = "sessions",
     params(ToolOfSession, ApplyQuery),
-    request_body(content = Switch, description = "On, off, or as its toolsets are."),
+    request_body(content = Switch, description = "Whether the tool is enabled; `null` removes the setting."),
     responses(
-        (status = 200, description = "It is switched.", body = SessionView),
+        (status = 200, description = "The session after the change.", body = SessionView),
         Guarded,
         TakesBody,
         UnknownSession,
@@ -157,9 +157,9 @@ pub(crate) async fn switch_tool(
 
 /// Call a tool of a session
 ///
-/// As `POST /api/v1/tools/{name}/call`, with what the session sees: a tool that it does not see is not called, a name of
-/// an earlier revision still leads to its tool, and the tools about tools work too. With `provider` the arguments are
-/// taken as that provider's model gave them: keys that had to be renamed for it get their own names back.
+/// As `POST /api/v1/tools/{name}/call`, with the tools of the session: a tool that the session does not see is not called,
+/// a name of an earlier revision still leads to its tool, and meta-tools can be called too. With `provider`, the arguments
+/// are taken as that provider's model wrote them: keys that were renamed for the provider get their own names back.
 #[utoipa::path(
     post,
     path = "/api/v1/sessions/{id}/tools/{tool}/call",
@@ -168,7 +168,7 @@ pub(crate) async fn switch_tool(
     params(ToolOfSession),
     request_body(content = SessionCallBody, description = "The arguments."),
     responses(
-        (status = 200, description = "The tool answered.", body = CallView),
+        (status = 200, description = "The result of the tool.", body = CallView),
         Guarded,
         TakesBody,
         UnknownInSession,

@@ -1,4 +1,4 @@
-//! Sessions and toolsets over the API.
+//! Sessions and toolsets in the API.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::present_sessions as present;
 use crate::problem::ProblemResponse;
 use crate::ready::{Ready, ReadySessions, ReadyTurns};
 
-/// The session that is meant.
+/// Names a session.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct SessionId {
@@ -34,7 +34,7 @@ pub(crate) struct SessionId {
     pub(crate) id: String,
 }
 
-/// The server of a session that is meant.
+/// Names an attached server of a session.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct ServerOfSession {
@@ -48,7 +48,8 @@ pub(crate) struct ServerOfSession {
 
 /// List the toolsets
 ///
-/// The toolsets that MCP clients may switch, how many tools each has, and what clients see at first and why.
+/// The toolsets that MCP clients can enable and disable, the number of tools in each, and the default exposure of clients
+/// with its reason.
 #[utoipa::path(
     get,
     path = "/api/v1/toolsets",
@@ -62,13 +63,13 @@ pub(crate) async fn toolsets(ReadySessions(sessions): ReadySessions) -> Json<Too
 
 /// List the sessions
 ///
-/// Those that somebody made, and those of connected MCP clients. An operator sees all of them, others their own.
+/// Those that were created, and those of connected MCP clients. An operator sees all sessions, others their own.
 #[utoipa::path(
     get,
     path = "/api/v1/sessions",
     operation_id = "listSessions",
     tag = "sessions",
-    responses((status = 200, description = "Those that may be seen.", body = SessionList), Guarded, StoreFailed)
+    responses((status = 200, description = "The sessions.", body = SessionList), Guarded, StoreFailed)
 )]
 pub(crate) async fn list(
     ReadySessions(sessions): ReadySessions,
@@ -79,21 +80,21 @@ pub(crate) async fn list(
     Ok(Json(present::sessions(&sessions, listed, &clients)))
 }
 
-/// Make a session
+/// Create a session
 ///
-/// For a chat, or for MCP clients, which connect to its `path`. It stays until it is deleted, also over restarts, and
-/// belongs to the credentials that made it.
+/// For a chat, or for MCP clients, which connect to its `path`. It belongs to the credentials that created it, and exists
+/// until it is deleted, also over restarts.
 #[utoipa::path(
     post,
     path = "/api/v1/sessions",
     operation_id = "createSession",
     tag = "sessions",
     params(WaitQuery),
-    request_body(content = NewSession, description = "What it is to be; `{}` will do."),
+    request_body(content = NewSession, description = "Its settings; all are optional."),
     responses(
         (
             status = 201,
-            description = "It is made.",
+            description = "The new session.",
             body = SessionView,
             links(
                 ("end" = (operation_id = "endSession", parameters(("id" = "$response.body#/id")))),
@@ -125,7 +126,7 @@ pub(crate) async fn create(
 
 /// Show a session
 ///
-/// What was chosen in it and which revision its tools have; the values of headers of its servers are not shown.
+/// Its settings and the revision of its tools. The header values of its servers are not shown.
 #[utoipa::path(
     get,
     path = "/api/v1/sessions/{id}",
@@ -147,17 +148,17 @@ pub(crate) async fn show(meant: SessionPath) -> Result<Json<SessionView>, Proble
 
 /// Change a session
 ///
-/// What is left out stays. All of it happens in one step of `tools_revision`, or not at all. With the revision that the
-/// caller has seen, a change that somebody else made meanwhile is not overlooked.
+/// Fields that are absent do not change. The whole change is one step of `tools_revision`, or nothing is changed. If
+/// `tools_revision` is given and is not the current revision, the change is refused.
 #[utoipa::path(
     patch,
     path = "/api/v1/sessions/{id}",
     operation_id = "changeSession",
     tag = "sessions",
     params(SessionId, ApplyQuery),
-    request_body(content = SessionChange, description = "What is to be different."),
+    request_body(content = SessionChange, description = "The fields to change."),
     responses(
-        (status = 200, description = "It is changed.", body = SessionView),
+        (status = 200, description = "The session after the change.", body = SessionView),
         Guarded,
         TakesBody,
         UnknownSession,
@@ -176,7 +177,7 @@ pub(crate) async fn change(
 
 /// Bind a session to servers
 ///
-/// From then on it sees the tools of these servers only; `null` shows it those of all again.
+/// The session then sees the tools of these servers only. `null` removes the binding.
 #[utoipa::path(
     put,
     path = "/api/v1/sessions/{id}/bindings",
@@ -185,7 +186,7 @@ pub(crate) async fn change(
     params(SessionId, ApplyQuery),
     request_body(content = Bindings, description = "The servers."),
     responses(
-        (status = 200, description = "It is bound.", body = SessionView),
+        (status = 200, description = "The session after the change.", body = SessionView),
         Guarded,
         TakesBody,
         UnknownSession,
@@ -205,20 +206,20 @@ pub(crate) async fn bind(
     meant.change(change, apply).await
 }
 
-/// Give a session a server of its own
+/// Attach a server to a session
 ///
-/// Only this session sees its tools. It is reached over HTTP, where `security.egress` allows it.
+/// Only this session sees the server's tools. It is reached over HTTP, within the limits of `security.egress`.
 #[utoipa::path(
     put,
     path = "/api/v1/sessions/{id}/servers/{server}",
     operation_id = "putSessionServer",
     tag = "sessions",
     params(ServerOfSession, ApplyQuery),
-    request_body(content = OwnServerBody, description = "Where it is."),
+    request_body(content = OwnServerBody, description = "The URL of the server."),
     responses(
         (
             status = 200,
-            description = "It has it. The server has connected or failed, as `state` and `error` say, or takes longer.",
+            description = "The server is attached. `state` and `error` say whether it has connected or failed, or is still connecting.",
             body = SessionView
         ),
         Guarded,
@@ -239,9 +240,9 @@ pub(crate) async fn put_server(
     meant.change(SessionChange { own_servers, ..SessionChange::default() }, apply).await
 }
 
-/// Take a server of its own from a session
+/// Detach a server from a session
 ///
-/// Its connection is closed, and its tools are gone from the session.
+/// Its connection is closed, and its tools are removed from the session.
 #[utoipa::path(
     delete,
     path = "/api/v1/sessions/{id}/servers/{server}",
@@ -249,7 +250,7 @@ pub(crate) async fn put_server(
     tag = "sessions",
     params(ServerOfSession, ApplyQuery),
     responses(
-        (status = 200, description = "It no longer has it.", body = SessionView),
+        (status = 200, description = "The server is detached.", body = SessionView),
         Guarded,
         BadRequest,
         UnknownServer,
@@ -273,8 +274,8 @@ pub(crate) async fn delete_server(
 
 /// Show the registry snapshot of a session
 ///
-/// Its tools in the compact shape in which they are kept: canonical names, the name that each provider sees, parameters.
-/// `last_seen_at` says when the server last listed the tool.
+/// Its tools in the compact format in which they are stored: canonical names, the name that each provider sees, parameters.
+/// `last_seen_at` is the time at which the server last listed the tool.
 #[utoipa::path(
     get,
     path = "/api/v1/sessions/{id}/snapshot",
@@ -295,7 +296,7 @@ pub(crate) async fn snapshot(Ready(board): Ready, meant: SessionPath) -> Json<Re
 
 /// End a session
 ///
-/// Its clients are told that it is gone. An operator ends any, others their own.
+/// Its MCP clients must initialize again. An operator can end any session, others their own.
 #[utoipa::path(
     delete,
     path = "/api/v1/sessions/{id}",
@@ -303,7 +304,7 @@ pub(crate) async fn snapshot(Ready(board): Ready, meant: SessionPath) -> Json<Re
     tag = "sessions",
     params(SessionId),
     responses(
-        (status = 204, description = "It is gone."),
+        (status = 204, description = "The session has ended."),
         Guarded,
         BadRequest,
         UnknownSession,
@@ -317,34 +318,34 @@ pub(crate) async fn end(meant: SessionPath) -> Result<StatusCode, ProblemRespons
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// When a running turn sees a change.
+/// When a change applies to a running turn.
 #[derive(Debug, Clone, Copy, Default, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ApplyQuery {
-    /// `next_turn` leaves a turn that runs as it is. `now` gives up the answer that a model is giving and asks it again,
-    /// with the session as it is then; calls that have run keep their results.
+    /// `next_turn`: a running turn goes on with the session as it was. `now`: the model's current response is discarded and
+    /// requested again with the changed session; calls that have run keep their results.
     #[serde(default)]
     #[param(inline)]
     apply: ApplyWhen,
-    /// How many seconds to wait for servers that the change gives the session; 0 does not wait.
+    /// How many seconds to wait for the servers that the change attaches; 0 does not wait.
     #[serde(default, deserialize_with = "at_most_longest_wait")]
     #[param(maximum = 60, default = 15)]
     wait: Option<u64>,
 }
 
-/// How long a new session waits for its own servers.
+/// How long to wait for the servers of a new session.
 #[derive(Debug, Clone, Copy, Default, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct WaitQuery {
-    /// How many seconds to wait for the servers of its own; 0 does not wait.
+    /// How many seconds to wait for its attached servers; 0 does not wait.
     #[serde(default, deserialize_with = "at_most_longest_wait")]
     #[param(maximum = 60, default = 15)]
     wait: Option<u64>,
 }
 
-/// The longest that a request waits for a server.
+/// The maximum time that a request waits for a server, in seconds.
 const LONGEST_WAIT: u64 = 60;
 
 fn at_most_longest_wait<'de, D: serde::Deserializer<'de>>(
@@ -370,16 +371,16 @@ pub(crate) enum ApplyWhen {
     Now,
 }
 
-/// The session that the path names, for who may see it: an operator any, others their own.
+/// Extracts the session that the path names. An operator may name any, others their own.
 pub(crate) struct SessionPath {
     pub(crate) sessions: Arc<SessionService>,
     pub(crate) turns: Arc<Turns>,
     pub(crate) session: Arc<Session>,
-    /// Who asks.
+    /// The principal of the request.
     pub(crate) principal: Principal,
 }
 
-/// Whom a request may mean something of.
+/// Extracts the principal and the sessions, to look sessions up.
 pub(crate) struct Asker {
     sessions: Arc<SessionService>,
     turns: Arc<Turns>,
@@ -395,10 +396,10 @@ impl axum::extract::FromRequestParts<crate::server::Shared> for Asker {
     ) -> Result<Self, ProblemResponse> {
         let ReadySessions(sessions) = ReadySessions::from_request_parts(parts, shared).await?;
         let ReadyTurns(turns) = ReadyTurns::from_request_parts(parts, shared).await?;
-        // The doorman has put it there before any handler runs.
+        // The dispatcher sets it before any handler runs.
         let principal = parts.extensions.get::<Principal>().cloned();
         let nobody = || {
-            let detail = "nobody has let this request in";
+            let detail = "the request was not authorized before its handler";
             ProblemResponse::new("unauthorized", StatusCode::UNAUTHORIZED, detail)
         };
         let principal = principal.ok_or_else(nobody)?;
@@ -416,7 +417,7 @@ impl Asker {
 }
 
 impl SessionPath {
-    /// What it is now.
+    /// The state of the session at the current snapshot.
     pub(crate) fn now(&self) -> switchboard_sessions::SessionState {
         self.sessions.sessions().view_of(&self.session);
         self.session.now()

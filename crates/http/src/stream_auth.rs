@@ -1,8 +1,8 @@
-//! Streams last as long as the credentials with which they were opened.
+//! Ends event streams when the credentials that opened them become invalid.
 //!
-//! A request is checked when it comes. A stream on which a client listens may stay open for days, so it is checked
-//! again whenever the keys were read: when its key was revoked or has expired, or its token has, it ends. A call that
-//! runs is not cut off; it was allowed when it began, and it has an end of its own.
+//! A request is checked when it arrives. An event stream may stay open for days, so its credentials are checked again
+//! each time the keys are read: the stream ends when its key is revoked or has expired, or its token has expired. A running
+//! call is not interrupted: it was allowed when it began, and it has limits of its own.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -19,7 +19,7 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 const EVENT_STREAM: &[u8] = b"text/event-stream";
 
-/// All streams that are open.
+/// All open event streams with their credentials.
 #[derive(Debug, Default)]
 pub(crate) struct Leases {
     open: Mutex<HashMap<u64, AuthorizedStream>>,
@@ -32,7 +32,7 @@ struct AuthorizedStream {
     ended: CancellationToken,
 }
 
-/// What was shown when a stream was opened: the headers that the gatekeeper looks at. Not said or logged.
+/// The headers with credentials that opened a stream. Never logged.
 #[derive(Clone)]
 pub(crate) struct Credentials(Arc<HeaderMap>);
 
@@ -59,7 +59,7 @@ impl Leases {
         self.open.lock()
     }
 
-    /// The same answer, but a stream ends with its credentials.
+    /// Returns the response; if it is an event stream, it ends with its credentials.
     pub(crate) fn lease<B>(
         self: &Arc<Self>,
         shown: Credentials,
@@ -77,7 +77,7 @@ impl Leases {
         answer.map(|body| Leased { body: Some(body), lease })
     }
 
-    /// Ends the streams of who would not be let in any more.
+    /// Ends the streams whose credentials are no longer accepted.
     pub(crate) async fn check(&self, gatekeeper: &Gatekeeper) {
         if gatekeeper.is_open() {
             return;
@@ -85,7 +85,7 @@ impl Leases {
         let open: Vec<AuthorizedStream> = self.open().values().cloned().collect();
         for AuthorizedStream { shown, ended } in open {
             match gatekeeper.admit(&shown.0).await {
-                // What cannot be told now is told at the next look.
+                // An issuer that cannot be asked now is asked at the next check.
                 Ok(_) | Err(Refusal::Unavailable(_)) => {}
                 Err(
                     Refusal::Missing
@@ -97,7 +97,7 @@ impl Leases {
     }
 }
 
-/// The place of a stream among those that are open.
+/// The registration of a stream in [`Leases`]; removed when it is dropped.
 #[derive(Debug)]
 struct Lease {
     leases: Arc<Leases>,
@@ -110,7 +110,7 @@ impl Drop for Lease {
     }
 }
 
-/// A body that may end early, because nobody may read it any more.
+/// A body that ends early when its credentials become invalid.
 #[derive(Debug)]
 pub(crate) struct Leased<B> {
     body: Option<B>,

@@ -1,4 +1,4 @@
-//! Turns over the API: begun, followed, cancelled.
+//! Turns in the API: start, follow, cancel.
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
@@ -26,11 +26,11 @@ use crate::extract::{FromBody, FromPath};
 use crate::problem::ProblemResponse;
 use crate::sessions::{Asker, SessionId, SessionPath};
 
-/// So that nobody between takes a quiet stream for a dead one. One that is not quiet has such comments, too.
+/// The interval of comments that keep proxies from closing an idle stream. A busy stream has them too.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const EVENT_STREAM: &str = "text/event-stream";
 
-/// The turn that is meant.
+/// Names a turn of a session.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct TurnOfSession {
@@ -42,18 +42,18 @@ pub(crate) struct TurnOfSession {
     turn: String,
 }
 
-/// Say something
+/// Start a turn
 ///
-/// The session's model answers, calls the session's tools and answers again until it is done. With
-/// `Accept: text/event-stream` the events come as they happen; without it, the answer comes when the turn has ended.
-/// Either way the turn runs on when the caller goes away: it can be followed again, and cancelled, by its id.
+/// The session's model responds, calls the session's tools, and responds again until it is done. With
+/// `Accept: text/event-stream` the events are sent as they happen; otherwise the response is sent when the turn has ended.
+/// In both cases the turn goes on when the client disconnects: it can be followed and cancelled by its id.
 #[utoipa::path(
     post,
     path = "/api/v1/sessions/{id}/turns",
     operation_id = "beginTurn",
     tag = "turns",
     params(SessionId),
-    request_body(content = NewTurn, description = "What is said, and how it is to be answered."),
+    request_body(content = NewTurn, description = "The message, and the options of the turn."),
     responses(
         (
             status = 200,
@@ -85,7 +85,7 @@ pub(crate) async fn begin(
 
 /// List the turns of a session
 ///
-/// The one that runs, and those that ended a short while ago. What was said in all of them is in the history.
+/// The running turn, and those that ended in the last ten minutes. The conversation of all turns is in the history.
 #[utoipa::path(
     get,
     path = "/api/v1/sessions/{id}/turns",
@@ -93,7 +93,7 @@ pub(crate) async fn begin(
     tag = "turns",
     params(SessionId),
     responses(
-        (status = 200, description = "Those that are remembered.", body = TurnList),
+        (status = 200, description = "The turns that are kept.", body = TurnList),
         Guarded,
         BadRequest,
         UnknownSession,
@@ -107,7 +107,7 @@ pub(crate) async fn list(meant: SessionPath) -> Json<TurnList> {
 
 /// Show a turn
 ///
-/// How far it is, or what it came to. A turn is remembered for ten minutes after its end; what was said stays in the
+/// The progress of a running turn, or its result. A turn is kept for ten minutes after its end; its messages stay in the
 /// history.
 #[utoipa::path(
     get,
@@ -133,7 +133,7 @@ pub(crate) async fn show(
 
 /// Cancel a turn
 ///
-/// What the model has said so far is kept; calls that run are given up. A turn that has ended stays as it is.
+/// The text that the model has produced so far is kept; running calls are cancelled. A turn that has ended does not change.
 #[utoipa::path(
     post,
     path = "/api/v1/sessions/{id}/turns/{turn}/cancel",
@@ -160,7 +160,7 @@ pub(crate) async fn cancel(
 
 /// Follow a turn
 ///
-/// Server-sent events, from the first one, or from the one after `Last-Event-ID`. The last one is `done`.
+/// Server-sent events, from the first one, or from the one after `Last-Event-ID`. The last event is `done`.
 #[utoipa::path(
     get,
     path = "/api/v1/sessions/{id}/turns/{turn}/events",
@@ -168,7 +168,7 @@ pub(crate) async fn cancel(
     tag = "turns",
     params(
         TurnOfSession,
-        ("Last-Event-ID" = Option<String>, Header, description = "The last event that was heard."),
+        ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that the client received."),
     ),
     responses(
         (status = 200, description = "The stream.", body = TurnStreamEvent, content_type = "text/event-stream"),
@@ -184,7 +184,7 @@ pub(crate) async fn follow(
     headers: HeaderMap,
 ) -> Result<Response, ProblemResponse> {
     let (meant, turn) = found(asker, &id, &turn).await?;
-    // What is no id of an event is answered with all of them.
+    // An invalid id is ignored: the client gets all events.
     let read = |id: &HeaderValue| id.to_str().ok().and_then(|id| id.parse().ok());
     let last = headers.get("last-event-id").and_then(read);
     let last = last.filter(|last| *last <= *turn.follow().borrow()).unwrap_or(0);
@@ -202,7 +202,7 @@ async fn found(
     Ok((meant, found))
 }
 
-/// Where somebody who listens stands.
+/// The position of a client in the event stream of a turn.
 struct Listening {
     turn: Arc<LiveTurn>,
     news: watch::Receiver<u64>,
@@ -211,7 +211,7 @@ struct Listening {
 }
 
 fn events(meant: &SessionPath, turn: Arc<LiveTurn>, last: u64) -> Response {
-    // Not counted from the last event: that would take a new timer with each.
+    // A fixed interval: resetting it at each event would cost a timer each time.
     let mut keep_alive = interval_at(Instant::now() + KEEP_ALIVE, KEEP_ALIVE);
     keep_alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let listening = Listening { news: turn.follow(), turn, told: last, keep_alive };
@@ -228,7 +228,7 @@ fn events(meant: &SessionPath, turn: Arc<LiveTurn>, last: u64) -> Response {
 }
 
 impl Listening {
-    /// All that is new, in one piece; `None` after the end.
+    /// All new events in one buffer; `None` after the last one.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             self.news.borrow_and_update();
@@ -250,7 +250,7 @@ impl Listening {
     }
 }
 
-/// What a frame needs beside its event, about.
+/// The approximate size of an event's frame.
 const FRAME_BYTES: usize = 64;
 
 fn frames(events: &[Recorded]) -> Bytes {
@@ -281,7 +281,7 @@ impl From<TurnError> for ProblemResponse {
             TurnError::Stopping => StatusCode::SERVICE_UNAVAILABLE,
             TurnError::NotStored(failure) => return failure.clone().into(),
             TurnError::Damaged { .. } | TurnError::Store(_) => {
-                tracing::error!(%error, "a conversation cannot be read or kept");
+                tracing::error!(%error, "a conversation could not be read or stored");
                 let detail = "the store failed; the log says why";
                 return Self::new(error.kind(), StatusCode::INTERNAL_SERVER_ERROR, detail);
             }

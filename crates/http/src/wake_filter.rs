@@ -1,7 +1,7 @@
-//! Keeps a future from being polled for somebody else.
+//! Polls a future only when it was woken.
 //!
-//! hyper polls the handler of a request whenever it polls the connection, and it does so once more after the body was
-//! read. A call that waits for its server would look at everything that it waits for, each time.
+//! hyper polls the handler of a request whenever it polls the connection, and once more after the body was read. Each time,
+//! a call that waits for its server would poll everything that it waits for.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -27,13 +27,13 @@ impl Wake for WakeFlag {
     }
 }
 
-/// The future, polled at first and when it was woken.
+/// The future, polled at first and then only after it was woken.
 pub(crate) async fn if_woken<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let bell = Arc::new(WakeFlag { has_rung: AtomicBool::new(true), task: AtomicWaker::new() });
     let waker = Waker::from(bell.clone());
     std::future::poll_fn(move |context| {
-        // Before the look: who rings after it finds whom to wake.
+        // Registered before the check, so that a wake after the check reaches the task.
         bell.task.register(context.waker());
         if bell.has_rung.swap(false, Ordering::AcqRel) {
             future.as_mut().poll(&mut Context::from_waker(&waker))

@@ -1,4 +1,4 @@
-//! Bodies of answers: a few pieces that are there already, or a stream of events.
+//! HTTP response bodies: a few chunks that are complete already, or a stream of server-sent events.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -9,19 +9,19 @@ use bytes::{Buf, Bytes};
 use futures::Stream;
 use http_body::{Body, Frame, SizeHint};
 
-/// What is written at once, although it is not one piece: the frame of a response, what it holds, and its end.
-/// As three frames of a body, the end of a large list would be sent alone.
+/// A response written in one piece: the JSON-RPC frame before the result, the result, and the frame after it. As three
+/// body frames, the end of a large list would be sent in a packet of its own.
 pub type BodyChunk = Chain<Chain<Bytes, Bytes>, Bytes>;
 
 fn piece(body: Bytes) -> BodyChunk {
     body.chain(Bytes::new()).chain(Bytes::new())
 }
 
-/// The body of an answer.
+/// The body of an HTTP response of the gateway.
 pub struct GatewayBody(BodyContent);
 
 enum BodyContent {
-    /// Shared bytes are not copied.
+    /// A complete body; shared bytes are not copied.
     Whole(BodyChunk),
     Pieces(VecDeque<Bytes>),
     Events(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
@@ -46,7 +46,7 @@ impl GatewayBody {
         Self(BodyContent::Whole(piece(text.into())))
     }
 
-    /// A large result, which is shared.
+    /// A response around a large result. The result is shared, not copied.
     pub(crate) fn framed(frame: String, result: Bytes, end: &'static [u8]) -> Self {
         Self(BodyContent::Whole(Bytes::from(frame).chain(result).chain(Bytes::from_static(end))))
     }
@@ -101,7 +101,7 @@ impl Body for GatewayBody {
     }
 }
 
-/// A message as one event. Line breaks in JSON are only ever space between its parts.
+/// The message as one server-sent event. Line breaks in JSON only stand between tokens, so they can be replaced.
 pub(crate) fn event(message: &str) -> Bytes {
     let mut text = String::with_capacity(message.len() + 24);
     text.push_str("event: message\ndata: ");
@@ -110,7 +110,7 @@ pub(crate) fn event(message: &str) -> Bytes {
     text.into()
 }
 
-/// A message as one line.
+/// Appends the message without line breaks.
 pub(crate) fn push_line(text: &mut String, message: &str) {
     if message.contains(['\n', '\r']) {
         text.extend(message.chars().map(|c| if c == '\n' || c == '\r' { ' ' } else { c }));
@@ -119,5 +119,5 @@ pub(crate) fn push_line(text: &mut String, message: &str) {
     }
 }
 
-/// What keeps a silent stream from being taken for a dead one.
+/// The comment that is sent on an idle event stream, so that clients and proxies do not time it out.
 pub(crate) const KEEP_ALIVE: Bytes = Bytes::from_static(b": still here\n\n");

@@ -1,4 +1,4 @@
-//! A legacy client: its session, its streams and what is on its way to it.
+//! A client of the session era: its session, its event streams and the messages that wait for it.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,16 +18,16 @@ use crate::list_changed::{ListChanges, SeenLists, TOOLS_CHANGED};
 use crate::log_level::LogLevel;
 use crate::relist::RelistHistory;
 
-/// Messages that wait for a slow reader before it loses its stream.
+/// Messages that may wait for a slow reader before its stream is closed.
 const STREAM_QUEUE: usize = 64;
-/// Messages that wait for a client without a stream; list changes are not among them, they are flags.
+/// Messages that are kept for a client without a stream. List changes are kept as flags and do not count.
 const BACKLOG: usize = 16;
-/// Questions that one client may have open.
+/// Requests of servers (elicitation, sampling, roots) that may wait for one client at a time.
 const MAX_QUESTIONS: usize = 64;
 
 pub(crate) type ClientReply = Result<JsonText, RpcError>;
 
-/// What never changes about a client.
+/// A connected client of the session era. The fields beside `state` never change after the handshake.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) id: Arc<str>,
@@ -39,7 +39,7 @@ pub(crate) struct Client {
     pub(crate) scope: Arc<Scope>,
     pub(crate) session: Arc<Session>,
     pub(crate) ended: CancellationToken,
-    /// Where processes of its session send what belongs to no call; made when the first one may.
+    /// Receives events of this session's own server processes that belong to no call; created on first use.
     pub(crate) events: OnceLock<EventSender>,
     next_question: AtomicU64,
     pub(crate) relists: Arc<RelistHistory>,
@@ -48,7 +48,7 @@ pub(crate) struct Client {
 
 #[derive(Debug)]
 struct ClientState {
-    /// Open streams, the newest last; messages go to the newest that lives.
+    /// Open streams, the newest last. A message goes to the newest one that is still open.
     streams: Vec<mpsc::Sender<String>>,
     backlog: VecDeque<String>,
     owed: ListChanges,
@@ -58,12 +58,12 @@ struct ClientState {
     log_level: Option<LogLevel>,
     subscriptions: BTreeSet<String>,
     seen_lists: SeenLists,
-    /// Whether the client was given a list of anything.
+    /// Whether the client has received any list since it connected.
     has_listed: bool,
     seen: Instant,
 }
 
-/// What is kept of a client over a restart.
+/// The state of a client that survives a restart.
 #[derive(Debug, Clone)]
 pub(crate) struct Remembered {
     pub(crate) log_level: Option<LogLevel>,
@@ -126,19 +126,19 @@ impl Client {
         self.state().seen = Instant::now();
     }
 
-    /// Since when nobody asked, listened or waited; `None` while somebody does.
+    /// When the client was active last; `None` while it has an open stream or a running request.
     pub(crate) fn idle_since(&self) -> Option<Instant> {
         let mut state = self.state();
         state.streams.retain(|stream| !stream.is_closed());
         if state.streams.is_empty() && state.running.is_empty() {
             return Some(state.seen);
         }
-        // From here on, should that have ended by the next time.
+        // Idle time counts from the end of this activity.
         state.seen = Instant::now();
         None
     }
 
-    /// Opens a stream; what is owed comes first.
+    /// Opens a stream. List changes and messages that waited for one are sent first.
     pub(crate) fn open_stream(&self) -> mpsc::Receiver<String> {
         let (sender, receiver) = mpsc::channel(STREAM_QUEUE);
         let mut state = self.state();
@@ -146,7 +146,7 @@ impl Client {
         let backlog = std::mem::take(&mut state.backlog);
         let owed = owed.methods().map(|method| notification(method, None));
         for message in owed.chain(backlog) {
-            // Both together are fewer than the queue takes.
+            // Backlog and list changes together are fewer than `STREAM_QUEUE`.
             let _full = sender.try_send(message);
         }
         state.streams.retain(|stream| !stream.is_closed());
@@ -158,7 +158,7 @@ impl Client {
         self.state().streams.iter().any(|stream| !stream.is_closed())
     }
 
-    /// Sends to the newest stream that takes it; without one the message waits, within bounds.
+    /// Sends to the newest open stream. Without one, the message is kept; the oldest is dropped beyond `BACKLOG`.
     pub(crate) fn send(&self, message: String) {
         let mut state = self.state();
         if let Some(unsent) = state.deliver(message) {
@@ -169,10 +169,10 @@ impl Client {
         }
     }
 
-    /// Compares what the client sees now with what it saw, and tells it what changed.
+    /// Compares the current lists with those the client saw last, and sends `list_changed` for each difference.
     pub(crate) fn tell_changes(&self, now: impl FnOnce() -> SeenLists) {
         let mut state = self.state();
-        // Looked up within the lock, so that a later comparison never has older lists.
+        // Computed under the lock, so that a later comparison never uses older lists.
         let now = now();
         let changes = now.since(&state.seen_lists);
         state.seen_lists = now;
@@ -185,7 +185,7 @@ impl Client {
         }
     }
 
-    /// Sees what there is now without being told, because nothing that it was given is outdated.
+    /// Takes the current lists as seen without a notification: the client has not received any list that changed.
     pub(crate) fn adopt(&self, now: impl FnOnce() -> SeenLists) {
         let mut state = self.state();
         if !state.has_listed {
@@ -193,18 +193,18 @@ impl Client {
         }
     }
 
-    /// The client is given a list.
+    /// Notes that the client receives a list.
     pub(crate) fn note_list(&self) {
         self.state().has_listed = true;
     }
 
-    /// What the client would be told if it had a stream; the caller tells it now.
+    /// Takes the list changes that wait for a stream. The caller must send them.
     pub(crate) fn take_owed(&self) -> ListChanges {
         std::mem::take(&mut self.state().owed)
     }
 
-    /// The same before a request is answered, and only for a client that has no stream. The list that it asks for is no
-    /// longer owed, whoever reads the answer.
+    /// Takes the waiting list changes to send them before the response to `method`; none if the client has a stream. A
+    /// change of the list that `method` returns is dropped, because the response is current.
     pub(crate) fn take_owed_before(&self, method: &str, can_hear: bool) -> ListChanges {
         let mut state = self.state();
         if state.owed == ListChanges::default() {
@@ -223,7 +223,7 @@ impl Client {
         }
     }
 
-    /// Takes back what a stream that ended did not deliver.
+    /// Takes back a message that a closed stream did not deliver.
     pub(crate) fn take_back(&self, message: String) {
         let all = ListChanges { tools: true, prompts: true, resources: true };
         let told = all.methods().find(|method| notification(method, None) == message);
@@ -233,13 +233,13 @@ impl Client {
         }
     }
 
-    /// What the client knows. What it was not told of yet is nothing that it could have seen.
+    /// The fingerprint of the lists that the client knows. Lists with an unannounced change are left out.
     pub(crate) fn fingerprint(&self) -> String {
         let state = self.state();
         state.seen_lists.fingerprint_without(state.owed)
     }
 
-    /// Registers a question of ours; the answer comes with a later message of the client.
+    /// Allocates an id for a request to the client. Its response arrives in a later message of the client.
     pub(crate) fn ask(&self) -> Option<(String, oneshot::Receiver<ClientReply>)> {
         let (sender, receiver) = oneshot::channel();
         let mut state = self.state();
@@ -252,31 +252,31 @@ impl Client {
         Some((id, receiver))
     }
 
-    /// Nothing that was asked, or will be, is answered.
-    pub(crate) fn ask_no_more(&self) {
+    /// Drops all pending requests to the client and refuses new ones.
+    pub(crate) fn refuse_questions(&self) {
         let mut state = self.state();
         state.takes_questions = false;
         state.questions.clear();
     }
 
-    /// Takes the client's answer to a question; `false` when there is no such question.
+    /// Takes the client's response to a request of ours; `false` when no request has this id.
     pub(crate) fn take_answer(&self, id: &str, outcome: Result<&str, &str>) -> bool {
         let Some(waiting) = self.state().questions.remove(id) else { return false };
         let reply = match outcome {
             Ok(result) => JsonText::from_text(result).map_err(|_| unreadable()),
             Err(error) => Err(read_error(error)),
         };
-        // Who asked may have given up.
+        // The receiver may have timed out.
         let _gone = waiting.send(reply);
         true
     }
 
-    /// A request that begins; its token is cancelled when the client says so.
+    /// Registers a request. Its token is cancelled by `notifications/cancelled` or by the end of the client.
     pub(crate) fn begin(&self, id: &str) -> Option<CancellationToken> {
         let token = self.ended.child_token();
         let mut state = self.state();
         state.seen = Instant::now();
-        // An id that is in use would make a cancellation ambiguous.
+        // A cancellation would be ambiguous if two running requests had one id.
         if state.running.contains_key(id) {
             return None;
         }
@@ -304,7 +304,7 @@ impl Client {
         self.state().log_level = Some(level);
     }
 
-    /// Takes back a level that could not be stored.
+    /// Restores the previous log level after the new one could not be stored.
     pub(crate) fn restore_log_level(&self, level: Option<LogLevel>) {
         self.state().log_level = level;
     }
@@ -313,7 +313,7 @@ impl Client {
         self.state().subscriptions.clone()
     }
 
-    /// Adds or removes a subscription; `false` when it would be too many.
+    /// Adds or removes a resource subscription; `false` beyond `MAX_SUBSCRIPTIONS`.
     pub(crate) fn subscribe(&self, uri: &str, is_wanted: bool) -> bool {
         const MAX_SUBSCRIPTIONS: usize = 256;
         let mut state = self.state();
@@ -332,12 +332,12 @@ impl Client {
         self.state().subscriptions.contains(uri)
     }
 
-    /// Ends the streams on which the client listens.
+    /// Closes the client's event streams.
     pub(crate) fn end_streams(&self) {
         self.state().streams.clear();
     }
 
-    /// Ends everything that belongs to the client.
+    /// Ends the client: cancels its requests and closes its streams.
     pub(crate) fn end(&self) {
         self.ended.cancel();
         let mut state = self.state();
@@ -347,13 +347,13 @@ impl Client {
 }
 
 impl ClientState {
-    /// Gives the message back when no stream takes it.
+    /// Sends to the newest open stream; returns the message when no stream takes it.
     fn deliver(&mut self, message: String) -> Option<String> {
         let mut message = message;
         while let Some(stream) = self.streams.last() {
             match stream.try_send(message) {
                 Ok(()) => return None,
-                // Gone, or so slow that it lost its place.
+                // The stream is closed, or its queue is full: drop it.
                 Err(
                     mpsc::error::TrySendError::Closed(unsent)
                     | mpsc::error::TrySendError::Full(unsent),
@@ -376,7 +376,7 @@ fn only(changes: ListChanges, method: &str) -> ListChanges {
 }
 
 fn unreadable() -> RpcError {
-    RpcError { code: -32_603, message: "the client's answer cannot be read".into(), data: None }
+    RpcError { code: -32_603, message: "the client's response is invalid".into(), data: None }
 }
 
 fn read_error(json: &str) -> RpcError {

@@ -1,5 +1,5 @@
-//! `?config=`: the settings of one connection as base64 of a JSON object, as Smithery sends what its users chose
-//! (seed 003). It can only narrow, as the rest of the query.
+//! `?config=`: the settings of one connection as base64 of a JSON object, in the format in which Smithery sends its users'
+//! settings. As with the rest of the query, they can only narrow what the connection sees.
 
 use base64::Engine as _;
 use base64::alphabet::{STANDARD, URL_SAFE};
@@ -10,14 +10,14 @@ use switchboard_view::Scope;
 use crate::http_answer::Refused;
 use crate::http_scope::{bad, flag, names};
 
-/// The longest text that is read. A connection has a handful of settings.
+/// The maximum length of the encoded settings.
 const MAX_TEXT: usize = 64 * 1024;
 
 const LENIENT: GeneralPurposeConfig =
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
 
-/// Narrows `scope` by what the settings say. Those that mean nothing here are left alone: the service that sends them may
-/// have others. No value is repeated in an error, because some of them are secrets.
+/// Narrows `scope` by the settings. Unknown settings are ignored, because the sending service may have others. Errors
+/// never repeat a value, because some are secrets.
 pub(crate) fn narrow(scope: &mut Scope, text: &str) -> Result<(), Refused> {
     for (name, value) in read(text)? {
         match name.to_ascii_lowercase().as_str() {
@@ -53,12 +53,12 @@ fn list(name: &str, value: &Value) -> Result<Vec<String>, Refused> {
         Value::String(text) => Ok(names(text)),
         Value::Array(items) => {
             let texts: Option<Vec<&str>> = items.iter().map(Value::as_str).collect();
-            let texts =
-                texts.ok_or_else(|| bad(format!("config: {name} has other items than texts")))?;
+            let texts = texts
+                .ok_or_else(|| bad(format!("config: {name} must have only strings as items")))?;
             Ok(names(&texts.join(",")))
         }
         Value::Bool(_) | Value::Number(_) | Value::Object(_) => {
-            Err(bad(format!("config: {name} must be a text such as `search,quotes`, or a list")))
+            Err(bad(format!("config: {name} must be a string such as `search,quotes`, or a list")))
         }
     }
 }
@@ -67,7 +67,7 @@ fn switch(name: &str, value: &Value) -> Result<bool, Refused> {
     match value {
         Value::Null => Ok(false),
         Value::Bool(is_on) => Ok(*is_on),
-        // An empty text is a field that nobody filled in.
+        // An empty string is a form field that was left blank.
         Value::String(text) if text.trim().is_empty() => Ok(false),
         Value::String(text) => flag(name, text),
         Value::Number(_) | Value::Array(_) | Value::Object(_) => {
@@ -120,8 +120,8 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_refused_without_being_repeated() {
         for (settings, said) in [
-            (json!({"TOOL_SETS": 7}), "TOOL_SETS must be a text"),
-            (json!({"TOOL_SETS": ["a", 7]}), "other items than texts"),
+            (json!({"TOOL_SETS": 7}), "TOOL_SETS must be a string"),
+            (json!({"TOOL_SETS": ["a", 7]}), "must have only strings"),
             (json!({"DYNAMIC_TOOL_DISCOVERY": 1}), "must be true or false"),
             (json!(["search"]), "not a JSON object"),
         ] {
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_plus_that_a_query_made_a_space_is_read() {
-        // `~` and `?` bring the two characters in which the alphabets differ.
+        // `~` and `?` encode to the two characters in which the alphabets differ.
         let text = BASE64_STANDARD.encode(r#"{"a":"~~~???","TOOL_SETS":"search"}"#);
         assert!(text.contains(['+', '/']), "{text}");
         let mut scope = Scope::default();

@@ -1,4 +1,4 @@
-//! The MCP server: connected clients, and what they are told.
+//! The MCP server: its connected clients, and the notifications that they get.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -26,13 +26,13 @@ use crate::pending_input::PendingInputs;
 use crate::session_era::snapshot_of;
 use crate::state_signer::StateSigner;
 
-/// A client without a stream leaves the memory after this time; the store brings it back when it returns.
+/// A client without a stream is removed from memory after this time, and restored from the store when it returns.
 const SWAP_OUT_AFTER: Duration = Duration::from_mins(1);
 
-/// The secret that binds states of servers to their principals.
+/// The name under which the store keeps the secret of [`StateSigner`].
 const SEAL: &str = "gateway.request_state";
 
-/// The MCP server of a board: serves its sessions to clients of both eras.
+/// The MCP server of a board. It serves the board's sessions to clients of both protocol eras.
 pub struct Gateway {
     pub(crate) board: Arc<Board>,
     pub(crate) service: Arc<SessionService>,
@@ -41,17 +41,17 @@ pub struct Gateway {
     pub(crate) parked: PendingInputs,
     pub(crate) open_scope: Arc<Scope>,
     pub(crate) stop: CancellationToken,
-    /// For states of servers; read from the store when the first modern request needs it.
+    /// Signs `requestState` and task ids of servers; read from the store at the first stateless request.
     pub(crate) seal: OnceCell<StateSigner>,
     state_prefix: String,
-    /// The most talkative level that anybody asked for.
+    /// The rank of the most verbose log level that any client requested.
     log_rank: AtomicU8,
-    /// Somebody is gone, or sees something else: servers may have to be told what is watched.
+    /// Notified when a client has ended or its view has changed: resource subscriptions at servers may have to change.
     watch_again: Notify,
-    /// The turn to note what is watched.
+    /// Serialises [`Gateway::record_wanted_reports`].
     noting: Mutex<()>,
     tasks: TaskTracker,
-    /// Conversations that are written to their clients. Each ends with its connection, for which nobody waits here.
+    /// Responses that are being streamed to clients. Each ends with its connection; shutdown does not wait for them.
     pub(crate) talks: TaskTracker,
 }
 
@@ -62,7 +62,7 @@ impl std::fmt::Debug for Gateway {
 }
 
 impl Gateway {
-    /// Starts to serve the sessions of a board to MCP clients. [`Gateway::shutdown`] ends it.
+    /// Starts serving the sessions of a board to MCP clients, until [`Gateway::shutdown`].
     pub fn start(service: Arc<SessionService>) -> Arc<Self> {
         let gateway = Arc::new(Self {
             board: service.board().clone(),
@@ -82,13 +82,13 @@ impl Gateway {
         });
         let observer: Weak<Self> = Arc::downgrade(&gateway);
         gateway.service.observe(observer);
-        gateway.tasks.spawn(spread_news(gateway.clone()));
+        gateway.tasks.spawn(forward_server_news(gateway.clone()));
         gateway.tasks.spawn(sweep(gateway.clone()));
-        gateway.tasks.spawn(keep_watch(gateway.clone()));
+        gateway.tasks.spawn(update_servers(gateway.clone()));
         gateway
     }
 
-    /// Ends every stream and notes the clients, for [`SessionService::shutdown`] to write down.
+    /// Ends every stream and queues the clients' state, which [`SessionService::shutdown`] then writes to the store.
     pub async fn shutdown(&self) {
         self.stop.cancel();
         let clients: Vec<_> = self.clients().drain().map(|(_, client)| client).collect();
@@ -98,16 +98,16 @@ impl Gateway {
         }
         self.parked.clear();
         self.tasks.close();
-        // The tasks end with `stop`; none of them waits for anything else.
+        // Every task ends with `stop` and waits for nothing else.
         self.tasks.wait().await;
     }
 
-    /// The largest message that is read.
+    /// The maximum size of a request body (`gateway.max_body_bytes`).
     pub fn max_body_bytes(&self) -> usize {
         usize::try_from(self.board.plan().gateway.max_body_bytes).unwrap_or(usize::MAX)
     }
 
-    /// Ends the streams on which clients only listen, so that a server can stop; requests go on.
+    /// Closes the event streams of all clients, so that an HTTP server can stop gracefully. Running requests go on.
     pub fn end_streams(&self) {
         self.service.end_streams();
         let clients: Vec<_> = self.clients().values().cloned().collect();
@@ -132,7 +132,7 @@ impl Gateway {
         &self.tasks
     }
 
-    /// Ends a client that wants to end, with its session where that is its own.
+    /// Ends a client at its own request, and its session if that is the client's own.
     pub(crate) async fn end_client(&self, client: &Client) -> Result<(), SessionError> {
         if client.session.kind == SessionKind::Client {
             self.sessions().end(&client.session, vec![client.id.to_string()]).await?;
@@ -145,7 +145,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// Compares what clients see with what they saw last, and tells them of the differences.
+    /// Sends `list_changed` notifications to the clients of those sessions that `concerns` accepts.
     fn tell_changes(&self, concerns: impl Fn(Option<&Arc<Session>>) -> bool) {
         let clients: Vec<_> = self.clients().values().cloned().collect();
         for client in clients.iter().filter(|client| concerns(Some(&client.session))) {
@@ -159,17 +159,17 @@ impl Gateway {
         self.listeners.drop_slow();
     }
 
-    /// Tells one client what has changed since it was told last.
+    /// Sends one client the `list_changed` notifications for changes since the last ones.
     pub(crate) fn tell_client(&self, client: &Client) {
         client.tell_changes(|| self.seen_lists(&client.scope, Some(&client.session)));
     }
 
-    /// The same for a listener.
+    /// As [`Gateway::tell_client`], for a stream of the stateless era.
     pub(crate) fn tell_listener(&self, listener: &Listener) {
         listener.tell_changes(|| self.seen_lists(&listener.scope, listener.session.as_ref()));
     }
 
-    /// The lists as they are now, to be compared with later ones.
+    /// The current lists of a client, to be compared with later ones.
     pub(crate) fn seen_lists(
         &self,
         scope: &Arc<Scope>,
@@ -179,7 +179,7 @@ impl Gateway {
         SeenLists::new(&snapshot, scope, view)
     }
 
-    /// A state that nobody can guess. Its beginning tells it from those of servers, also from another gateway's.
+    /// An unguessable `requestState`. Its prefix distinguishes it from states of servers and of other gateways.
     pub(crate) fn new_state(&self) -> String {
         format!("{}{}", self.state_prefix, random_text())
     }
@@ -188,14 +188,14 @@ impl Gateway {
         state.starts_with(&self.state_prefix)
     }
 
-    /// The seal of this installation. Without a store it is one of this run.
+    /// The signer of this installation. If the store fails, its secret is random and lasts for this run only.
     pub(crate) async fn seal(&self) -> &StateSigner {
         let read = async || match self.board.store().installation_secret(SEAL).await {
             Ok(key) => StateSigner::new(key),
             Err(error) => {
                 tracing::error!(
                     error = error.in_full(),
-                    "the store failed; questions of servers do not survive a restart"
+                    "the store failed; pending input requests and tasks do not survive a restart"
                 );
                 StateSigner::new(*blake3::hash(random_text().as_bytes()).as_bytes())
             }
@@ -206,22 +206,22 @@ impl Gateway {
         }
     }
 
-    /// Has servers told in the background which resources are watched now.
-    pub(crate) fn watch_soon(&self) {
+    /// Updates the resource subscriptions at servers in the background.
+    pub(crate) fn update_servers_soon(&self) {
         self.watch_again.notify_one();
     }
 
-    /// Makes legacy servers talkative enough for everybody who wants to hear them. Who asks one server waits for no
-    /// other.
-    pub(crate) async fn hear_from(&self, level: LogLevel, server: Option<&ServerName>) {
+    /// Lowers the log level of session-era servers to `level` if it is higher. Waits for `server` only, or for all if
+    /// the level was lowered and none is named.
+    pub(crate) async fn lower_log_level(&self, level: LogLevel, server: Option<&ServerName>) {
         let before = self.log_rank.fetch_min(level.rank(), Ordering::Relaxed);
         let is_lower = level.rank() < before;
         if is_lower {
-            self.note_wishes();
-            self.watch_soon();
+            self.record_wanted_reports();
+            self.update_servers_soon();
         }
         match server {
-            // Another call may have lowered it a moment ago.
+            // Always sent: a concurrent call may have lowered the level without this server's confirmation.
             Some(server) => self.board.tell_logs(server).await,
             None if is_lower => {
                 let servers = self.board.snapshot();
@@ -232,26 +232,25 @@ impl Gateway {
         }
     }
 
-    /// Tells these servers which of their resources are watched now. All others hear it soon: nobody waits for a server
-    /// that is none of his business.
+    /// Updates the resource subscriptions at these servers and waits for them. Other servers are notified asynchronously.
     pub(crate) async fn watch_resources_of(&self, servers: &BTreeSet<ServerName>) {
-        self.note_wishes();
+        self.record_wanted_reports();
         join_all(servers.iter().map(|server| self.board.tell_wishes(server))).await;
-        self.watch_soon();
+        self.update_servers_soon();
     }
 
-    /// Tells every server, each in its own time: who does not answer holds up nobody.
-    fn tell_all(&self) {
-        self.note_wishes();
+    /// Updates every server in a task of its own, so that a server that does not respond delays no other.
+    fn update_all_servers(&self) {
+        self.record_wanted_reports();
         for (server, _) in self.board.snapshot().offers() {
             let telling = self.board.tell_wishes(server);
             self.tasks.spawn(self.stop.clone().run_until_cancelled_owned(telling));
         }
     }
 
-    /// Notes for each server what it is to report now, also for one that came a moment ago. One after the other, so that
-    /// nobody notes what is no longer so.
-    fn note_wishes(&self) {
+    /// Records for each server its wanted log level and resource subscriptions, also for one that connected a moment ago.
+    /// Serialised, so that an older computation never overwrites a newer one.
+    fn record_wanted_reports(&self) {
         let _turn = self.noting.lock();
         if let Some(level) = LogLevel::of_rank(self.log_rank.load(Ordering::Relaxed)) {
             self.board.wish_logs(&level.as_str().into());
@@ -263,7 +262,7 @@ impl Gateway {
         }
     }
 
-    /// The resources that somebody watches and sees, by server.
+    /// The subscribed resources that their subscribers can see, by server.
     fn watched(&self) -> HashMap<ServerName, BTreeSet<String>> {
         let mut watched: HashMap<_, BTreeSet<String>> = HashMap::new();
         let mut add =
@@ -284,7 +283,7 @@ impl Gateway {
         watched
     }
 
-    /// The server from which somebody reads an address.
+    /// The server that provides a resource URI in this view.
     pub(crate) fn owner_of(
         &self,
         scope: &Arc<Scope>,
@@ -292,14 +291,14 @@ impl Gateway {
         uri: &str,
     ) -> Option<ServerName> {
         self.with_visible(scope, session, |snapshot, serves| {
-            // A scope of one server means no other.
+            // In a scope of one server, a URI of another server does not exist.
             let is_known = |server: &ServerName| scope.server.is_none() && snapshot.knows(server);
             snapshot.prompts_resources().server_of(uri, serves, is_known).cloned()
         })
     }
 
-    /// Looks something up among the prompts and resources: the second argument says whether those of a server belong to
-    /// the view.
+    /// Looks something up among prompts and resources. The second argument of `look_up` says whether the entries of a
+    /// server belong to the view.
     pub(crate) fn with_visible<T>(
         &self,
         scope: &Arc<Scope>,
@@ -314,19 +313,19 @@ impl Gateway {
 impl SessionObserver for Gateway {
     fn snapshot_published(&self, is_starting: bool) {
         if is_starting {
-            // A client that came early and waits for its first list is not told that it changed.
+            // A client that connected during the start and still waits for its first list gets no `list_changed`.
             let clients: Vec<_> = self.clients().values().cloned().collect();
             for client in clients {
                 client.adopt(|| self.seen_lists(&client.scope, Some(&client.session)));
             }
         }
         self.tell_changes(|_| true);
-        self.watch_soon();
+        self.update_servers_soon();
     }
 
     fn session_changed(&self, session: &Arc<Session>) {
         self.tell_changes(|watched| watched.is_some_and(|other| Arc::ptr_eq(other, session)));
-        self.watch_soon();
+        self.update_servers_soon();
     }
 
     fn clients_of(&self, session: &Arc<Session>) -> Vec<String> {
@@ -344,17 +343,17 @@ impl SessionObserver for Gateway {
     }
 }
 
-/// Tells servers what is watched when that may have changed and nobody waits for it.
-async fn keep_watch(gateway: Arc<Gateway>) {
+/// Updates subscriptions at servers in the background whenever they may have changed.
+async fn update_servers(gateway: Arc<Gateway>) {
     let again = async || {
         gateway.watch_again.notified().await;
-        gateway.tell_all();
+        gateway.update_all_servers();
     };
     while gateway.stop.run_until_cancelled(again()).await.is_some() {}
 }
 
-/// Passes on what servers say to nobody in particular.
-async fn spread_news(gateway: Arc<Gateway>) {
+/// Forwards resource updates of servers to their subscribers.
+async fn forward_server_news(gateway: Arc<Gateway>) {
     use tokio::sync::broadcast::error::RecvError;
     let mut news = gateway.board.news();
     loop {
@@ -365,7 +364,7 @@ async fn spread_news(gateway: Arc<Gateway>) {
         match said {
             Ok(ServerNews::ResourceUpdated { server, uri, params }) => {
                 let sees = |scope: &Arc<Scope>, session: Option<&Arc<Session>>| {
-                    // Several servers may have the address; who asks for it means the one that it sees there.
+                    // Several servers may have the URI; a subscription means the one that is visible to the subscriber.
                     gateway.owner_of(scope, session, &uri).as_ref() == Some(&server)
                 };
                 let clients: Vec<_> = gateway.clients().values().cloned().collect();
@@ -382,7 +381,7 @@ async fn spread_news(gateway: Arc<Gateway>) {
                     sees(&listener.scope, listener.session.as_ref())
                 });
             }
-            // Nobody can tell whose log message it is, so nobody else may read it.
+            // A log message without a request may concern another client: it is forwarded to none.
             Ok(ServerNews::Log { server, .. }) => {
                 tracing::debug!(%server, "a log message that belongs to no request is not passed on");
             }
@@ -397,7 +396,7 @@ async fn spread_news(gateway: Arc<Gateway>) {
     }
 }
 
-/// Frees what nobody uses any more.
+/// Expires idle clients and pending requests at intervals.
 async fn sweep(gateway: Arc<Gateway>) {
     loop {
         let idle = gateway.plan().session_idle;
@@ -423,7 +422,7 @@ impl Gateway {
             if let Some(round) = &mut round {
                 round.touch_client(&client.id, unused);
             }
-            // What servers keep for a session ends with it: its end must be seen here.
+            // A session with server-side state stays in memory, so that its expiry also ends that state.
             let is_held = || self.board.serves_session(&client.session.id);
             if unused >= SWAP_OUT_AFTER && client.subscriptions().is_empty() && !is_held() {
                 self.sessions().writes.note_client(snapshot_of(&client));
@@ -431,14 +430,14 @@ impl Gateway {
             }
         }
         self.parked.expire(now);
-        // A server may answer by now that did not.
-        self.watch_soon();
+        // A server that failed to update its subscriptions may respond by now.
+        self.update_servers_soon();
         if let Some(round) = round {
             round.end();
         }
     }
 
-    /// Ends a client for good; the store forgets it when it can.
+    /// Ends a client for good. It is removed from the store in the background.
     pub(crate) fn forget(&self, client: &Client) {
         self.sessions().writes.note_client_gone(&client.id);
         if client.session.kind == SessionKind::Client {
@@ -448,12 +447,12 @@ impl Gateway {
         self.drop_client(client);
     }
 
-    /// Lets go of a client and its streams.
+    /// Removes a client from memory and closes its streams.
     fn drop_client(&self, client: &Client) {
         self.clients().remove(&client.id);
         client.end();
         if !client.subscriptions().is_empty() {
-            self.watch_soon();
+            self.update_servers_soon();
         }
     }
 }

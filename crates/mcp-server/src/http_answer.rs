@@ -1,4 +1,4 @@
-//! Statuses, headers and bodies of HTTP answers.
+//! Status codes, headers and bodies of HTTP responses.
 
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use switchboard_protocol::{ErrorBody, Headers, code, error_response};
@@ -8,10 +8,10 @@ use crate::outcome::Outcome;
 
 pub(crate) type HttpResponse = Response<GatewayBody>;
 
-/// A refusal before anything was routed.
+/// A request that is refused before it is dispatched: the status code and the message.
 pub(crate) struct Refused(pub(crate) StatusCode, pub(crate) String);
 
-/// What a client says it can read.
+/// The media types that the `Accept` header allows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Accepts {
     pub(crate) json: bool,
@@ -31,7 +31,7 @@ pub(crate) fn is_json(headers: &HeaderMap) -> bool {
 }
 
 pub(crate) fn accepts(headers: &HeaderMap) -> Accepts {
-    // What nearly all clients write, word for word.
+    // The header of nearly all clients; compared as a whole first.
     const BOTH: &str = "application/json, text/event-stream";
     let mut accepts = Accepts { json: false, events: false };
     let mut said = false;
@@ -49,15 +49,15 @@ pub(crate) fn accepts(headers: &HeaderMap) -> Accepts {
     if said { accepts } else { Accepts { json: true, events: true } }
 }
 
-/// A response as JSON, or as a stream of one event for who reads nothing else.
+/// A response as JSON, or as a stream of one event for a client that accepts only event streams.
 pub(crate) fn written(
     id: &str,
     outcome: Outcome,
     accepts: Accepts,
-    is_modern: bool,
+    is_stateless: bool,
 ) -> HttpResponse {
     let status = match &outcome {
-        Outcome::Error { status, .. } if is_modern => {
+        Outcome::Error { status, .. } if is_stateless => {
             StatusCode::from_u16(*status).unwrap_or(StatusCode::OK)
         }
         Outcome::Error { .. } | Outcome::Result(_) => StatusCode::OK,
@@ -108,7 +108,7 @@ pub(crate) fn bare(status: StatusCode) -> HttpResponse {
 }
 
 pub(crate) fn no_such_method() -> HttpResponse {
-    let message = "this era knows only POST";
+    let message = "protocol version 2026-07-28 has only POST";
     let mut answer = refuse(StatusCode::METHOD_NOT_ALLOWED, None, code::INVALID_REQUEST, message);
     answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
     answer

@@ -1,4 +1,4 @@
-//! The gateway over HTTP: which answer, which status, which stream.
+//! MCP over HTTP: POST, GET and DELETE of both protocol eras, and their status codes.
 
 use std::sync::Arc;
 
@@ -31,18 +31,18 @@ use crate::request_context::RequestContext;
 use crate::session_era::{NoClient, NotAdmitted, Promise, Stay, context_of, snapshot_of};
 use crate::stateless_era;
 
-/// Versions that have batches, and how many messages one may have.
+/// Protocol versions that have batches, and the maximum number of messages in one.
 pub(crate) const BATCHING: [&str; 2] = ["2024-11-05", "2025-03-26"];
 pub(crate) const MAX_BATCH: usize = 100;
 
-/// Headers that narrow what is seen.
+/// Request headers that narrow the view.
 const WISHES: [HeaderName; 3] = [
     HeaderName::from_static("x-mcp-toolsets"),
     HeaderName::from_static("x-mcp-tools"),
     HeaderName::from_static("x-mcp-readonly"),
 ];
 
-/// Which endpoint was asked.
+/// The MCP endpoint that a request is sent to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Route {
     /// `/mcp`
@@ -55,7 +55,7 @@ pub enum Route {
     Session(String),
 }
 
-/// A request as far as it has been read.
+/// The parts of an HTTP request that the transport has read and authenticated.
 #[derive(Debug)]
 pub struct HttpRequest {
     pub route: Route,
@@ -68,7 +68,7 @@ const TOO_MANY_SESSIONS: &str =
     "there are too many sessions; end one with DELETE, or come back later";
 
 impl Gateway {
-    /// Answers a POST.
+    /// Responds to a POST.
     pub async fn post(self: &Arc<Self>, request: HttpRequest, body: Bytes) -> HttpResponse {
         if self.service.is_starting()
             && let Err(failed) = Box::pin(self.hold(&request)).await
@@ -107,13 +107,13 @@ impl Gateway {
             }
         };
         match claim(&message, version(&request.headers)) {
-            EraClaim::Stateless => self.post_modern(&request, &message, accepts).await,
+            EraClaim::Stateless => self.post_stateless(&request, &message, accepts).await,
             EraClaim::Handshake => Box::pin(self.post_handshake(&request, &message, accepts)).await,
-            EraClaim::Session => self.post_legacy(&request, &message, accepts).await,
+            EraClaim::Session => self.post_session(&request, &message, accepts).await,
         }
     }
 
-    /// Older clients may send several messages as one, and get the answers as one.
+    /// Responds to a batch (protocol versions before 2025-06-18) with one array of responses.
     async fn post_batch(self: &Arc<Self>, request: &HttpRequest, body: &Bytes) -> HttpResponse {
         let bad =
             |message: String| refuse(StatusCode::BAD_REQUEST, None, code::INVALID_REQUEST, message);
@@ -122,7 +122,7 @@ impl Gateway {
             let message = "the message is not JSON, or nested too deep";
             return refuse(StatusCode::BAD_REQUEST, None, code::PARSE_ERROR, message);
         };
-        let client = match self.legacy_client(request, Stay::On).await {
+        let client = match self.session_client(request, Stay::On).await {
             Ok(client) if BATCHING.contains(&client.version) => client,
             Ok(_) | Err(Refused(StatusCode::BAD_REQUEST, _)) => {
                 return bad("batches are not part of this protocol version".into());
@@ -136,7 +136,7 @@ impl Gateway {
             return bad(format!("a batch has from 1 to {MAX_BATCH} messages"));
         }
         let answers = parts.iter().map(|part| {
-            self.answer_alone(&client, &request.principal, part.get(), Some(&request.headers))
+            self.batch_response(&client, &request.principal, part.get(), Some(&request.headers))
         });
         let answers: Vec<String> =
             futures::future::join_all(answers).await.into_iter().flatten().collect();
@@ -146,8 +146,8 @@ impl Gateway {
         json_answer(GatewayBody::text(format!("[{}]", answers.join(","))))
     }
 
-    /// The answer to one message of a batch, which has no place for anything but answers.
-    pub(crate) async fn answer_alone(
+    /// The response to one message of a batch. No notification can precede it, and the client cannot be asked for input.
+    pub(crate) async fn batch_response(
         self: &Arc<Self>,
         client: &Arc<Client>,
         principal: &Principal,
@@ -197,7 +197,7 @@ impl Gateway {
         Some(outcome.message(id))
     }
 
-    async fn post_modern(
+    async fn post_stateless(
         self: &Arc<Self>,
         request: &HttpRequest,
         message: &RpcMessage<'_>,
@@ -205,9 +205,11 @@ impl Gateway {
     ) -> HttpResponse {
         let (id, method, params) = match message {
             RpcMessage::Request { id, method, params } => (*id, &**method, *params),
-            RpcMessage::Notification { method, .. } => return hear_modern(request, method),
+            RpcMessage::Notification { method, .. } => {
+                return accept_stateless_notification(request, method);
+            }
             RpcMessage::Response { id, .. } => {
-                let message = "clients of this era send no responses";
+                let message = "clients of protocol version 2026-07-28 send no responses";
                 return refuse(StatusCode::BAD_REQUEST, Some(id), code::INVALID_REQUEST, message);
             }
         };
@@ -222,7 +224,7 @@ impl Gateway {
             Ok(meta) => meta,
             Err(outcome) => return written(id, outcome, accepts, true),
         };
-        let (scope, endpoint) = match self.place_of(request).await {
+        let (scope, endpoint) = match self.scope_and_session(request).await {
             Ok(place) => place,
             Err(Refused(status, message)) => {
                 return refuse(status, Some(id), code::INVALID_PARAMS, message);
@@ -241,7 +243,7 @@ impl Gateway {
         let listener = (method == "subscriptions/listen").then(|| context.clone());
         let replying = self.respond(context, incoming).await;
         match (replying, listener) {
-            // Boxed, as everything that is larger than a call: each request has room for the largest.
+            // Boxed: the future of every request would otherwise have the size of its largest branch.
             (Dispatch::Listen(wanted), Some(listener)) => {
                 Box::pin(self.listen(id, &listener, &wanted, accepts)).await
             }
@@ -256,7 +258,7 @@ impl Gateway {
         accepts: Accepts,
     ) -> HttpResponse {
         let RpcMessage::Request { id, params, .. } = message else { return accepted() };
-        let (scope, endpoint) = match self.place_of(request).await {
+        let (scope, endpoint) = match self.scope_and_session(request).await {
             Ok(place) => place,
             Err(Refused(status, message)) => {
                 return refuse(status, Some(id), code::INVALID_PARAMS, message);
@@ -284,7 +286,7 @@ impl Gateway {
         answer
     }
 
-    async fn post_legacy(
+    async fn post_session(
         self: &Arc<Self>,
         request: &HttpRequest,
         message: &RpcMessage<'_>,
@@ -294,9 +296,9 @@ impl Gateway {
             RpcMessage::Request { id, .. } => Some(*id),
             RpcMessage::Notification { .. } | RpcMessage::Response { .. } => None,
         };
-        let client = match self.legacy_client(request, Stay::On).await {
+        let client = match self.session_client(request, Stay::On).await {
             Ok(client) => client,
-            // Else it would be told to begin with what it begins with.
+            // Without this case, the client would be told to begin with `initialize`.
             Err(_) if is_initialize(message) => {
                 let message = "`initialize` needs a `protocolVersion`";
                 return refuse(StatusCode::BAD_REQUEST, id, code::INVALID_PARAMS, message);
@@ -316,12 +318,12 @@ impl Gateway {
                 accepted()
             }
             RpcMessage::Request { id, method, params } => {
-                self.legacy_request(&client, id, method, *params, request, accepts).await
+                self.session_request(&client, id, method, *params, request, accepts).await
             }
         }
     }
 
-    async fn legacy_request(
+    async fn session_request(
         self: &Arc<Self>,
         client: &Arc<Client>,
         id: &str,
@@ -347,7 +349,7 @@ impl Gateway {
         let running = RunningRequest { client: client.clone(), id: id.to_owned(), cancelled };
         let context = context_of(client, &request.principal, accepts.events);
         let incoming = Incoming { method, params, meta, headers: Some(&request.headers) };
-        // Before the answer is made: what changes later is owed again.
+        // Taken before the response is made: a later change needs a notification of its own.
         let owed = client.take_owed_before(method, accepts.events);
         let owed: Vec<String> = owed.methods().map(|method| notification(method, None)).collect();
         if !owed.is_empty() {
@@ -365,17 +367,17 @@ impl Gateway {
         running: Option<RunningRequest>,
         owed: Vec<String>,
     ) -> HttpResponse {
-        let is_modern = running.is_none();
+        let is_stateless = running.is_none();
         match replying {
             Dispatch::Now(before, outcome) if before.is_empty() && owed.is_empty() => {
-                written(id, outcome, accepts, is_modern)
+                written(id, outcome, accepts, is_stateless)
             }
             Dispatch::Now(before, outcome) => {
                 let messages = owed.into_iter().chain(before).chain([outcome.message(id)]);
                 let events: Vec<Bytes> = messages.map(|message| event(&message)).collect();
                 streamed(GatewayBody::pieces(events))
             }
-            Dispatch::PendingInputs(outcome) => written(id, outcome, accepts, is_modern),
+            Dispatch::PendingInputs(outcome) => written(id, outcome, accepts, is_stateless),
             Dispatch::ResponseWriter(exchange) => {
                 let talk = ResponseWriter {
                     gateway: self.clone(),
@@ -385,10 +387,13 @@ impl Gateway {
                 };
                 talk.answer(accepts, &owed).await
             }
-            // Only who asks to listen is answered so, and is not answered here.
+            // `subscriptions/listen` exists in the stateless era only.
             Dispatch::Listen(_) => {
-                let error = Outcome::error(code::METHOD_NOT_FOUND, "this era does not listen");
-                written(id, error, accepts, is_modern)
+                let error = Outcome::error(
+                    code::METHOD_NOT_FOUND,
+                    "`subscriptions/listen` needs protocol version 2026-07-28",
+                );
+                written(id, error, accepts, is_stateless)
             }
         }
     }
@@ -401,7 +406,7 @@ impl Gateway {
         accepts: Accepts,
     ) -> HttpResponse {
         if !accepts.events {
-            let message = "listening needs text/event-stream";
+            let message = "`subscriptions/listen` needs `Accept: text/event-stream`";
             return refuse(StatusCode::NOT_ACCEPTABLE, Some(id), code::INVALID_REQUEST, message);
         }
         let Some((changes, place)) = self.listeners.add(self, id, context, wanted) else {
@@ -426,7 +431,7 @@ impl Gateway {
         streamed(GatewayBody::events(stream::unfold(stream, Stream::next)))
     }
 
-    /// Answers a GET: the stream of a legacy client.
+    /// Responds to a GET: the event stream of a session-era client.
     pub async fn get(self: &Arc<Self>, request: HttpRequest) -> HttpResponse {
         if version(&request.headers).is_some_and(|version| version >= MODERN_VERSION) {
             return no_such_method();
@@ -440,14 +445,14 @@ impl Gateway {
             let message = "the client must accept text/event-stream";
             return refuse(StatusCode::NOT_ACCEPTABLE, None, code::INVALID_REQUEST, message);
         }
-        let client = match self.legacy_client(&request, Stay::On).await {
+        let client = match self.session_client(&request, Stay::On).await {
             Ok(client) => client,
             Err(Refused(status, message)) => {
                 return refuse(status, None, code::LEGACY_SERVER_ERROR, message);
             }
         };
         let messages = client.open_stream();
-        // What was owed is told now.
+        // List changes that waited for this stream are now sent, so the stored state changes.
         self.sessions().writes.note_client(snapshot_of(&client));
         let stream = Stream {
             first: None,
@@ -460,7 +465,7 @@ impl Gateway {
         streamed(GatewayBody::events(stream::unfold(stream, Stream::next)))
     }
 
-    /// Answers a DELETE: the end of a legacy session.
+    /// Responds to a DELETE: ends the session of a session-era client.
     pub async fn delete(self: &Arc<Self>, request: HttpRequest) -> HttpResponse {
         if version(&request.headers).is_some_and(|version| version >= MODERN_VERSION) {
             return no_such_method();
@@ -470,7 +475,7 @@ impl Gateway {
         {
             return failed;
         }
-        match self.legacy_client(&request, Stay::Off).await {
+        match self.session_client(&request, Stay::Off).await {
             Ok(client) => match self.end_client(&client).await {
                 Ok(()) => bare(StatusCode::NO_CONTENT),
                 Err(error) => {
@@ -484,8 +489,8 @@ impl Gateway {
         }
     }
 
-    /// The legacy client that a request belongs to.
-    async fn legacy_client(
+    /// The session-era client that a request belongs to.
+    async fn session_client(
         &self,
         request: &HttpRequest,
         stay: Stay,
@@ -493,8 +498,7 @@ impl Gateway {
         let mut ids = request.headers.get_all(Headers::SESSION).iter();
         let (id, another) = (ids.next().and_then(|id| id.to_str().ok()), ids.next());
         let Some(id) = id.filter(|_| another.is_none()) else {
-            let message =
-                "the request names no session; begin with `initialize`, or speak 2026-07-28";
+            let message = "the request names no session; begin with `initialize`, or use protocol version 2026-07-28";
             return Err(Refused(StatusCode::BAD_REQUEST, message.into()));
         };
         let gone = || {
@@ -511,7 +515,7 @@ impl Gateway {
                     Refused(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
                 }
             })?;
-        // A session of one endpoint is no key to another.
+        // A session id is valid at `/mcp` and at the endpoint where the session began.
         let is_at_home = match &request.route {
             Route::All => true,
             Route::Session(id) => *client.session.id == **id,
@@ -521,18 +525,18 @@ impl Gateway {
         if !is_at_home {
             return Err(gone());
         }
-        // Absent means 2025-03-26 or older, which had no such header.
+        // A missing header means 2025-03-26 or older, which did not have it.
         if let Some(version) = version(&request.headers)
             && !LEGACY_VERSIONS.contains(&version)
         {
-            let message = format!("protocol version {version:?} is not spoken here");
+            let message = format!("protocol version {version:?} is not supported");
             return Err(Refused(StatusCode::BAD_REQUEST, message));
         }
         Ok(client)
     }
 
-    /// What a request narrows itself to, and the session endpoint that it names.
-    async fn place_of(
+    /// The scope of a request, and the session that its path names.
+    async fn scope_and_session(
         &self,
         request: &HttpRequest,
     ) -> Result<(Arc<Scope>, Option<Arc<Session>>), Refused> {
@@ -566,8 +570,8 @@ fn is_initialize(message: &RpcMessage<'_>) -> bool {
     matches!(message, RpcMessage::Request { method, .. } if method == "initialize")
 }
 
-/// A modern client has nothing to tell us; but a header that says something else than the body is told so.
-fn hear_modern(request: &HttpRequest, method: &str) -> HttpResponse {
+/// Responds to a notification of a stateless-era client. It is ignored, but headers that contradict it are refused.
+fn accept_stateless_notification(request: &HttpRequest, method: &str) -> HttpResponse {
     match check_notification(&request.headers, method) {
         Ok(()) | Err(ModernFault::Version(_)) => accepted(),
         Err(ModernFault::Header(reason)) => {

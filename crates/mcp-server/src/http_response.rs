@@ -1,4 +1,4 @@
-//! Conversations and streams while they are written to a client over HTTP.
+//! Writes responses and event streams to a client over HTTP while their messages arrive.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,19 +19,19 @@ use crate::outcome::Outcome;
 use crate::upstream_exchange::{ExchangeStep, UpstreamExchange};
 
 const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
-/// After this much silence the headers of the answer are sent, as the beginning of an event stream. Clients and proxies give
-/// up a request without headers long before a call may end: `fetch` of Node after 300 seconds, others much earlier.
+/// After this time without a message, the response headers are sent and the response becomes an event stream. Clients and
+/// proxies abort a request without headers long before a call may end: `fetch` of Node after 300 seconds, others earlier.
 const QUIET_BEFORE_HEADERS: Duration = Duration::from_secs(3);
-/// The code with which a cancelled request is answered, outside of what JSON-RPC reserves.
+/// The error code of a cancelled request. It is outside of the range that JSON-RPC reserves.
 pub(crate) const CANCELLED: i64 = -32_800;
 
-/// What the connection has room for, and what waits behind it: signs of life up to the first bound, where older ones give
-/// way, and everything else up to the second.
+/// Events that the connection may hold, and those that may wait for it: progress and log messages up to `FEW`, beyond
+/// which the oldest are dropped, and all other events up to `MANY`, beyond which the stream is closed.
 const STREAM_QUEUE: usize = 8;
 const FEW: Bound = Bound { messages: 192, bytes: 1024 * 1024 };
 const MANY: Bound = Bound { messages: 256, bytes: 32 * 1024 * 1024 };
 
-/// The end of a request that a client may cancel.
+/// A running request of a session-era client; dropping it removes the request from the client.
 pub(crate) struct RunningRequest {
     pub(crate) client: Arc<Client>,
     pub(crate) id: String,
@@ -44,7 +44,7 @@ impl Drop for RunningRequest {
     }
 }
 
-/// An exchange that is being written to a client.
+/// Writes one exchange with a server to the client: its messages and its response.
 pub(crate) struct ResponseWriter {
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) exchange: Option<Box<UpstreamExchange>>,
@@ -59,23 +59,23 @@ pub(crate) enum ResponseEvent {
 }
 
 impl ResponseWriter {
-    /// The answer alone where it comes soon and nothing else is said, else a stream. It is one at once for a client that has
-    /// to be told something `before`.
+    /// Responds with JSON if the response comes soon and no message precedes it, else with an event stream. Messages in
+    /// `before` are sent first and make it a stream at once.
     pub(crate) async fn answer(mut self, accepts: Accepts, before: &[String]) -> HttpResponse {
         if !before.is_empty() {
             let events: Vec<u8> = before.iter().flat_map(|message| event(message)).collect();
             return self.stream(events.into());
         }
-        let is_modern = self.running.is_none();
+        let is_stateless = self.running.is_none();
         let patience = accepts.events.then_some(QUIET_BEFORE_HEADERS);
         match self.step(patience).await {
-            ResponseEvent::Last(outcome) => written(&self.id, outcome, accepts, is_modern),
+            ResponseEvent::Last(outcome) => written(&self.id, outcome, accepts, is_stateless),
             ResponseEvent::Silence => self.stream(KEEP_ALIVE),
             ResponseEvent::Message(message) => self.stream(event(&message)),
         }
     }
 
-    /// A stream that begins with this.
+    /// Responds with an event stream whose first event is `first`.
     fn stream(self, first: Bytes) -> HttpResponse {
         let (out, mut events) = mpsc::channel(STREAM_QUEUE);
         let talks = self.gateway.talks.clone();
@@ -84,8 +84,8 @@ impl ResponseWriter {
         streamed(GatewayBody::events(events))
     }
 
-    /// Goes on to its end or to that of its reader. A reader that takes nothing holds up nothing else: the time of the
-    /// call runs, what is no more than a sign of life is left out, and who leaves too much of the rest is left.
+    /// Writes events until the exchange ends or the client disconnects. A client that does not read cannot stop the
+    /// exchange: the call's timeouts apply, progress and log messages are dropped, too many other events end the stream.
     async fn tell(mut self, first: Bytes, out: mpsc::Sender<Bytes>) {
         let mut untold = Untold::default();
         untold.push(first, Worth::Needed);
@@ -117,7 +117,7 @@ impl ResponseWriter {
         }
     }
 
-    /// Waits for the next thing to write; after the last one the exchange is gone.
+    /// Waits up to `patience` for the next message. `exchange` is `None` after the last one.
     pub(crate) async fn step(&mut self, patience: Option<Duration>) -> ResponseEvent {
         let Some(exchange) = &mut self.exchange else { return ResponseEvent::Silence };
         let cancelled = self.running.as_ref().map(|running| running.cancelled.clone());
@@ -155,7 +155,7 @@ impl ResponseWriter {
     }
 }
 
-/// So much.
+/// A number of messages and their size.
 #[derive(Debug, Clone, Copy, Default)]
 struct Bound {
     messages: usize,
@@ -168,7 +168,7 @@ impl Bound {
     }
 }
 
-/// What waits for a reader.
+/// Events that wait until the connection takes them.
 #[derive(Debug, Default)]
 struct Untold {
     events: VecDeque<(Bytes, Worth)>,
@@ -176,7 +176,7 @@ struct Untold {
     needed: Bound,
 }
 
-/// Whether a client can do without.
+/// Whether an event may be dropped when the client is slow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Worth {
     SignOfLife,
@@ -202,7 +202,7 @@ impl Untold {
         self.take(0)
     }
 
-    /// Of signs of life the newest matters most: older ones give way.
+    /// Drops the oldest progress and log messages beyond `FEW`.
     fn make_room(&mut self) {
         while self.signs_of_life.reaches(FEW) {
             let is_older = |(_, worth): &(Bytes, Worth)| *worth == Worth::SignOfLife;
@@ -235,18 +235,18 @@ fn worth_of(message: &str) -> Worth {
     }
 }
 
-/// Messages for a client that listens.
+/// An event stream on which a client listens, independent of any request.
 pub(crate) struct Stream {
     pub(crate) first: Option<String>,
     pub(crate) messages: mpsc::Receiver<String>,
     pub(crate) goodbye: Option<String>,
     pub(crate) ended: CancellationToken,
-    /// Whose stream it is, in the session era.
+    /// The client of the stream, in the session era.
     pub(crate) client: Option<Arc<Client>>,
     pub(crate) _place: Option<ListenerGuard>,
 }
 
-/// A connection that is lost takes nothing with it that was still waiting here.
+/// Returns the messages that the stream did not deliver to the client's backlog.
 impl Drop for Stream {
     fn drop(&mut self) {
         let Some(client) = &self.client else { return };

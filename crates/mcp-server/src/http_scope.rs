@@ -1,4 +1,4 @@
-//! What an HTTP request narrows itself to: by its path, its query and its headers.
+//! Reads the scope of an HTTP request from its path, query and headers.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +10,8 @@ use crate::connection_config;
 use crate::http_answer::Refused;
 use crate::http_endpoint::{HttpRequest, Route};
 
-/// All that a request says counts, however often and wherever it says it: nothing takes back what something else
-/// narrowed. A proxy that adds a header to those of its client can rely on that.
+/// Combines everything that the path, the query and the headers say. Each part only narrows: no repetition widens what
+/// another part has narrowed. A proxy that adds a header to its client's headers can rely on that.
 pub(crate) fn read_scope(request: &HttpRequest) -> Result<Scope, Refused> {
     let mut scope = Scope::default();
     match &request.route {
@@ -20,7 +20,7 @@ pub(crate) fn read_scope(request: &HttpRequest) -> Result<Scope, Refused> {
         Route::Toolsets(sets) => {
             let sets = names(sets);
             if sets.is_empty() {
-                let message = "the path names no toolset; `/mcp` shows what the configuration does";
+                let message = "the path names no toolset; use `/mcp` for the configured toolsets";
                 return Err(Refused(StatusCode::NOT_FOUND, message.into()));
             }
             scope.toolsets.push(sets);
@@ -44,14 +44,14 @@ pub(crate) fn read_scope(request: &HttpRequest) -> Result<Scope, Refused> {
         scope.tools.push(names(value?));
     }
     for value in header(request, "X-MCP-Readonly") {
-        // Who passes a request on may write several headers of one name as one, with commas.
+        // A proxy may join several headers of one name with commas.
         for value in value?.split(',') {
             scope.read_only |= flag("X-MCP-Readonly", value)?;
         }
     }
-    // An empty list names nothing, which is no wish at all.
+    // An empty list is ignored.
     scope.toolsets.retain(|sets| !sets.is_empty());
-    // Who says the same in other words sees the same, and shares it.
+    // Sorted, so that equal scopes in different spellings share one cached view.
     for lists in [&mut scope.toolsets, &mut scope.tools] {
         lists.sort_unstable();
         lists.dedup();
@@ -59,14 +59,14 @@ pub(crate) fn read_scope(request: &HttpRequest) -> Result<Scope, Refused> {
     Ok(scope)
 }
 
-/// Whether there is what a request names, and whether it may begin with it.
+/// Checks that the scope names existing things, and that a client may start with them.
 pub(crate) fn check_scope(
     snapshot: &Snapshot,
     request: &HttpRequest,
     scope: &Scope,
 ) -> Result<(), Refused> {
     let checked = snapshot.check_scope(scope).and_then(|()| match &request.route {
-        // A session has its own sets: what is named only narrows what can be switched.
+        // A session has toolsets of its own: the scope only narrows which can be enabled.
         Route::Session(_) => Ok(()),
         Route::All | Route::Server(_) | Route::Toolsets(_) => {
             scope.check_first_sets(snapshot.index(), snapshot.exposure())
@@ -90,14 +90,14 @@ pub(crate) fn bad(message: String) -> Refused {
     Refused(StatusCode::BAD_REQUEST, message)
 }
 
-/// The names in a list, each once.
+/// The names in a comma-separated list, without duplicates.
 pub(crate) fn names(list: &str) -> Vec<String> {
     let names = list.split(',').map(str::trim).filter(|name| !name.is_empty());
     let names: BTreeSet<&str> = names.collect();
     names.into_iter().map(str::to_owned).collect()
 }
 
-/// All headers of one name.
+/// The values of all headers of one name.
 fn header<'a>(
     request: &'a HttpRequest,
     name: &'static str,
@@ -105,7 +105,7 @@ fn header<'a>(
     request.headers.get_all(name).iter().map(move |value| {
         value
             .to_str()
-            .map_err(|_| bad(format!("the header {name} has other characters than ASCII")))
+            .map_err(|_| bad(format!("the header {name} contains characters other than ASCII")))
     })
 }
 

@@ -1,13 +1,13 @@
-//! What a client is told at the beginning: how tools are found and named here, and what their servers say.
+//! The `instructions` of the MCP handshake: how tools are found and named, followed by the instructions of the servers.
 //!
-//! A server's text is quoted line by line under the name that the configuration gives it, so that none can speak in
-//! another's name or in ours.
+//! A server's text is quoted line by line under its configured name, so that it cannot pass for another server's text or
+//! for Switchboard's own.
 
 use switchboard_model::{ExposureMode, Naming, ServerName};
 use switchboard_runtime::{ServerInstructions, Snapshot};
 use switchboard_view::{Scope, View};
 
-/// Characters of what all servers say together; what does not fit is cut or left out.
+/// The maximum number of characters of all servers' instructions together; the rest is cut or left out.
 const MAX_CHARACTERS: usize = 16_000;
 
 /// The instructions for a client that has this view.
@@ -15,7 +15,7 @@ pub(crate) fn instructions(snapshot: &Snapshot, view: &View, scope: &Scope) -> S
     let mut text = own(view.mode(), view.index().naming());
     let is_seen = |server: &ServerName| {
         if snapshot.index().has_server(server) {
-            // What can be switched on later counts too: these words are said once.
+            // Toolsets that can be enabled later count too: instructions are sent only once.
             return view.reaches_server(server);
         }
         snapshot.serves(view, scope, server)
@@ -25,7 +25,7 @@ pub(crate) fn instructions(snapshot: &Snapshot, view: &View, scope: &Scope) -> S
     text
 }
 
-/// What we say ourselves.
+/// Switchboard's own part.
 fn own(mode: ExposureMode, naming: Naming) -> String {
     let names = match naming {
         Naming::Prefixed => {
@@ -61,7 +61,11 @@ fn append<'a>(text: &mut String, said: impl Iterator<Item = &'a (ServerName, Ser
         }
     }
     if left_out > 0 {
-        text.extend(["\n\n(What ", &left_out.to_string(), " more servers say is left out.)"]);
+        text.extend([
+            "\n\n(Instructions of ",
+            &left_out.to_string(),
+            " more servers are left out.)",
+        ]);
     }
 }
 
@@ -89,7 +93,7 @@ mod tests {
         append(&mut text, all.iter());
         assert_eq!(text.matches("says:").count(), 8);
         assert_eq!(text.matches('x').count(), 8 * 1_998);
-        assert!(text.ends_with("(What 3 more servers say is left out.)"), "{text}");
+        assert!(text.ends_with("(Instructions of 3 more servers are left out.)"), "{text}");
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! The MCP face of the board: sessions, streams, bridges between the eras, meta-tools.
+//! The MCP server side: serves the board's tools, prompts and resources to MCP clients of both protocol eras.
 //!
-//! One endpoint serves both eras. [`Gateway`] knows no sockets: [`Gateway::post`], [`Gateway::get`] and
-//! [`Gateway::delete`] take what a transport has read and give back what it should write, and
-//! [`Gateway::serve_lines`] does the same for standard input and output.
+//! One endpoint serves the session era (up to 2025-11-25) and the stateless era (from 2026-07-28). [`Gateway`] has no
+//! sockets: [`Gateway::post`], [`Gateway::get`] and [`Gateway::delete`] take a request that a transport has read and
+//! return the response to write; [`Gateway::serve_lines`] serves a pair of pipes such as standard input and output.
 
 mod body;
 mod client;

@@ -1,16 +1,16 @@
-//! Messages as lines of a pipe: how they are read and written.
+//! Reads and writes JSON-RPC messages as lines (the stdio transport).
 
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 
 use crate::body::push_line;
 
-/// The longest line that is read.
+/// The maximum length of a line.
 const MAX_LINE: usize = 4 * 1024 * 1024;
-/// Messages that wait to be written; then those who write wait for the reader.
+/// Messages that may wait to be written before their senders have to wait.
 pub const WAITING_LINES: usize = 256;
 
-/// Why what was read is no message.
+/// Why a line cannot be read as a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadLine {
     #[error("a message is larger than {MAX_LINE} bytes")]
@@ -19,7 +19,7 @@ pub enum BadLine {
     NotText,
 }
 
-/// The lines of an input.
+/// Reads lines from an input, each up to a maximum length.
 #[derive(Debug)]
 pub struct LineReader<R> {
     input: BufReader<R>,
@@ -31,7 +31,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         Self { input: BufReader::new(input), line: Vec::new() }
     }
 
-    /// The next line that is not empty; `None` after the last one.
+    /// The next line that is not empty; `None` at the end of the input.
     pub async fn next(&mut self) -> std::io::Result<Option<Result<&str, BadLine>>> {
         loop {
             let Some(is_whole) = self.read().await? else { return Ok(None) };
@@ -45,7 +45,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
-    /// Reads up to a line break; what is too long is read to its end and thrown away.
+    /// Reads up to a line break. A line that is too long is skipped to its end.
     async fn read(&mut self) -> std::io::Result<Option<bool>> {
         self.line.clear();
         let mut is_whole = true;
@@ -71,7 +71,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     }
 }
 
-/// Writes messages, each as one line, until nobody sends any more or nobody reads.
+/// Writes each message as one line, until all senders are dropped or the output is closed.
 pub async fn write_lines(
     mut output: impl AsyncWrite + Unpin,
     mut messages: mpsc::Receiver<String>,

@@ -1,4 +1,4 @@
-//! The lists that a client saw last, so that it is told of changes of them and of nothing else.
+//! The lists that a client saw last, to notify it of changes of its own lists only.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ impl ListChanges {
         self.resources |= other.resources;
     }
 
-    /// The notifications that announce them.
+    /// The methods of the `list_changed` notifications.
     pub(crate) fn methods(self) -> impl Iterator<Item = &'static str> {
         [
             (self.tools, TOOLS_CHANGED),
@@ -34,23 +34,23 @@ impl ListChanges {
     }
 }
 
-/// The tools, prompts and resources that a client sees at one moment.
+/// Identifies the tools, prompts and resources that a client sees at one moment.
 #[derive(Debug, Clone)]
 pub(crate) struct SeenLists {
     pub(crate) cached: Arc<CachedView>,
-    /// Digests.
+    /// Digests of the visible prompts and resources.
     prompts: u64,
     resources: u64,
 }
 
 impl SeenLists {
-    /// `cached` is a view of `snapshot`.
+    /// `cached` must be a view of `snapshot`.
     pub(crate) fn new(snapshot: &Snapshot, scope: &Scope, cached: Arc<CachedView>) -> Self {
         let (prompts, resources) = snapshot.prompts_resources_digests(scope, &cached);
         Self { cached, prompts, resources }
     }
 
-    /// Which lists differ from those that were seen before.
+    /// Which lists differ from `before`.
     pub(crate) fn since(&self, before: &Self) -> ListChanges {
         let has_same_tools = Arc::ptr_eq(&self.cached, &before.cached)
             || self.cached.since(&before.cached).lists_same;
@@ -61,13 +61,13 @@ impl SeenLists {
         }
     }
 
-    /// Identifies all of them, also over restarts.
+    /// Identifies all lists by their content; stable over restarts.
     pub(crate) fn fingerprint(&self) -> String {
         let (prompts, resources) = (self.prompts, self.resources);
         format!("{:016x}{prompts:016x}{resources:016x}", self.cached.view.digest())
     }
 
-    /// The same, with nothing in the place of lists whose change the client has not been told.
+    /// As [`SeenLists::fingerprint`], with the parts of `unknown` lists empty: the client was not notified of their change.
     pub(crate) fn fingerprint_without(&self, unknown: ListChanges) -> String {
         let whole = self.fingerprint();
         let ListChanges { tools, prompts, resources } = unknown;
@@ -78,7 +78,7 @@ impl SeenLists {
         parts.collect()
     }
 
-    /// Which lists differ from a fingerprint of another run.
+    /// Which lists differ from a fingerprint, for example of an earlier run.
     pub(crate) fn since_fingerprint(&self, fingerprint: &str) -> ListChanges {
         let now = self.fingerprint();
         let part = |text: &str, at: usize| text.get(at * 16..at * 16 + 16).map(str::to_owned);

@@ -1,4 +1,4 @@
-//! `subscriptions/listen`: streams on which modern clients hear of changes.
+//! `subscriptions/listen`: event streams of the stateless era.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use tokio::sync::mpsc;
 use crate::list_changed::{ListChanges, SeenLists};
 use crate::relist::RelistHistory;
 
-/// Notifications that wait for a slow reader before it loses its stream.
+/// Notifications that may wait for a slow reader before its stream is closed.
 const QUEUE: usize = 64;
-/// Streams that one principal may hold open.
+/// The maximum number of open streams of one principal.
 const MAX_PER_PRINCIPAL: usize = 256;
 
-/// One open stream.
+/// One open `subscriptions/listen` stream.
 #[derive(Debug)]
 pub(crate) struct Listener {
-    /// The id of the request, as text: every notification repeats it.
+    /// The id of the request as JSON text; every notification repeats it.
     id: String,
     principal: Arc<str>,
     pub(crate) scope: Arc<Scope>,
@@ -31,11 +31,11 @@ pub(crate) struct Listener {
     seen: Mutex<SeenLists>,
     sender: mpsc::Sender<String>,
     relists: Arc<RelistHistory>,
-    /// It did not keep up, and missed something.
+    /// Whether the queue was full once, so that a notification is lost.
     is_slow: AtomicBool,
 }
 
-/// What a client wants to hear, as far as it may.
+/// The notifications that a client requests, reduced to those it may get.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ListenRequest {
     pub(crate) changes: ListChanges,
@@ -43,7 +43,7 @@ pub(crate) struct ListenRequest {
 }
 
 impl ListenRequest {
-    /// As the acknowledgement repeats it.
+    /// The JSON text of the acknowledgement.
     pub(crate) fn text(&self) -> String {
         let mut members = Vec::new();
         for (is_set, name) in [
@@ -64,7 +64,7 @@ impl ListenRequest {
 }
 
 impl Listener {
-    /// Compares with what the client saw last and tells it what changed, if it wants to know.
+    /// Compares the current lists with those the client saw last, and sends the requested notifications.
     pub(crate) fn tell_changes(&self, now: impl FnOnce() -> SeenLists) {
         let mut seen = self.seen.lock();
         let now = now();
@@ -93,25 +93,25 @@ impl Listener {
         let uri = uri.map(|uri| format!("\"uri\":{},", quoted(uri))).unwrap_or_default();
         let message = notification(method, Some(&format!("{{{uri}{meta}}}")));
         if self.sender.try_send(message).is_err() {
-            // Its stream will be ended; then its client listens again and reads the lists.
+            // The stream is closed; the client then listens again and reads the lists.
             self.is_slow.store(true, Ordering::Relaxed);
         }
     }
 }
 
-/// The member that every notification of a subscription carries.
+/// The `_meta` member that every notification of a subscription carries.
 pub(crate) fn subscription_meta(id: &str) -> String {
     format!("\"_meta\":{{\"io.modelcontextprotocol/subscriptionId\":{id}}}")
 }
 
-/// All open streams.
+/// All open `subscriptions/listen` streams.
 #[derive(Debug, Default)]
 pub(crate) struct Listeners {
     open: Mutex<HashMap<u64, Arc<Listener>>>,
     next: AtomicU64,
 }
 
-/// Takes the stream out of the list when its client is gone.
+/// Removes the stream from [`Listeners`] when it is dropped.
 #[derive(Debug)]
 pub(crate) struct ListenerGuard {
     number: u64,
@@ -123,7 +123,7 @@ impl Drop for ListenerGuard {
     fn drop(&mut self) {
         self.gateway.listeners.close(self.number);
         if self.has_uris {
-            self.gateway.watch_soon();
+            self.gateway.update_servers_soon();
         }
     }
 }
@@ -141,7 +141,7 @@ impl Listeners {
         self.open().remove(&number);
     }
 
-    /// Tells who listens for a resource and still sees whose it is.
+    /// Notifies the streams that subscribe to a resource and that `sees` accepts.
     pub(crate) fn resource_updated(&self, uri: &str, sees: impl Fn(&Listener) -> bool) {
         for listener in self.all().iter().filter(|listener| listener.uris.contains(uri)) {
             if sees(listener) {
@@ -151,8 +151,7 @@ impl Listeners {
         self.drop_slow();
     }
 
-    /// How a client reacts that hears on one of these streams of the tools of this session; the newest where it has
-    /// several.
+    /// The relist history of the principal's stream that gets tool changes of this session; the newest if there are several.
     pub(crate) fn relists_of(
         &self,
         principal: &str,
@@ -165,19 +164,19 @@ impl Listeners {
         newest.map(|(_, listener)| listener.relists.clone())
     }
 
-    /// The tools of this session are given to somebody of this principal.
+    /// Notes that a client of this principal has received the tools of this session.
     pub(crate) fn note_listed(&self, principal: &str, session: &Arc<Session>) {
         for listener in self.open().values().filter(|it| it.is_of(principal, session)) {
             listener.relists.note_listed();
         }
     }
 
-    /// Ends the streams of who did not keep up.
+    /// Closes the streams that have lost a notification.
     pub(crate) fn drop_slow(&self) {
         self.open().retain(|_, listener| !listener.is_slow.load(Ordering::Relaxed));
     }
 
-    /// Ends the streams of who listens at a session that is gone.
+    /// Closes the streams of a session that has ended.
     pub(crate) fn end_of(&self, session: &Arc<Session>) {
         let is_elsewhere = |listener: &Listener| {
             listener.session.as_ref().is_none_or(|other| !Arc::ptr_eq(other, session))
@@ -185,7 +184,7 @@ impl Listeners {
         self.open().retain(|_, listener| is_elsewhere(listener));
     }
 
-    /// Opens a stream; `None` when the principal has too many.
+    /// Opens a stream; `None` when the principal has [`MAX_PER_PRINCIPAL`].
     pub(crate) fn add(
         &self,
         gateway: &Arc<crate::gateway::Gateway>,
@@ -216,7 +215,7 @@ impl Listeners {
             }
             open.insert(number, listener.clone());
         }
-        // What changed while it was being made is told too.
+        // Sends changes that happened before the stream was registered.
         gateway.tell_listener(&listener);
         let has_uris = !wanted.uris.is_empty();
         Some((receiver, ListenerGuard { number, gateway: gateway.clone(), has_uris }))

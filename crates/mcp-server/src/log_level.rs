@@ -1,6 +1,6 @@
-//! Levels of log messages.
+//! Levels of MCP log messages.
 
-/// How much a log message matters, least first.
+/// A level of MCP log messages, ordered from `debug` to `emergency`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct LogLevel(u8);
 

@@ -95,7 +95,7 @@ impl Gateway {
     }
 }
 
-/// An answer as text and as structure, or the reason why there is none.
+/// A result as text and as structured content, or the error as a tool error.
 fn structured(era: ListEra, answer: Result<String, String>) -> Outcome {
     match answer {
         Ok(json) => {

@@ -1,4 +1,4 @@
-//! What each method does, whichever era and transport it came through.
+//! Dispatches MCP methods, independent of era and transport.
 
 use std::sync::Arc;
 
@@ -22,25 +22,25 @@ use crate::request_context::{ForwardedParams, RequestContext, UpstreamOperation}
 use crate::session_era::snapshot_of;
 use crate::upstream_exchange::{ExchangeStep, UpstreamExchange};
 
-/// A request, its parts still text.
+/// A request whose parts are still JSON text.
 #[derive(Debug)]
 pub(crate) struct Incoming<'a> {
     pub(crate) method: &'a str,
     pub(crate) params: Members<'a>,
     pub(crate) meta: Meta<'a>,
-    /// Where the transport has headers.
+    /// The HTTP headers; `None` over stdio.
     pub(crate) headers: Option<&'a HeaderMap>,
 }
 
-/// How a request is answered.
+/// How a request is responded to.
 pub(crate) enum Dispatch {
-    /// At once, after these messages.
+    /// At once, after these notifications.
     Now(Vec<String>, Outcome),
-    /// When a server has answered.
+    /// When a server has responded.
     ResponseWriter(Box<UpstreamExchange>),
-    /// A server waits for what the client was just asked.
+    /// With `input_required`: a server waits for the client's input.
     PendingInputs(Outcome),
-    /// For as long as the client listens.
+    /// With a stream that is open as long as the client listens.
     Listen(ListenRequest),
 }
 
@@ -54,14 +54,14 @@ impl Dispatch {
     }
 }
 
-/// Members of `params` that we read ourselves. `task` is how 2025-11-25 asked for one; now servers decide.
+/// Members of `params` of `tools/call` that are not forwarded. `task` requested a task in 2025-11-25; now servers decide.
 const CALL_MEMBERS: [&str; 4] = ["name", "arguments", "_meta", "task"];
 
 const FOREIGN_STATE: &str =
     "the requestState is unknown, has expired, or belongs to another request";
 
 impl Gateway {
-    /// Answers a request of a client that was let in.
+    /// Dispatches a request of an admitted client.
     pub(crate) async fn respond(
         self: &Arc<Self>,
         context: RequestContext,
@@ -83,18 +83,18 @@ impl Gateway {
             ("prompts/list", _) => self.list(&context, ListKind::Prompts),
             ("resources/list", _) => self.list(&context, ListKind::Resources),
             ("resources/templates/list", _) => self.list(&context, ListKind::Templates),
-            // Boxed, as everything that is larger than a call: each request has room for the largest.
+            // Boxed: the future of every request would otherwise have the size of its largest branch.
             ("prompts/get", _) => Box::pin(self.prompts_get(context, &request)).await,
             ("resources/read", _) => Box::pin(self.resources_read(context, &request)).await,
             ("completion/complete", _) => Box::pin(self.complete(context, &request)).await,
             ("tasks/get", ListEra::Stateless) => {
-                Box::pin(self.about_task(context, &request, "tasks/get")).await
+                Box::pin(self.task_request(context, &request, "tasks/get")).await
             }
             ("tasks/update", ListEra::Stateless) => {
-                Box::pin(self.about_task(context, &request, "tasks/update")).await
+                Box::pin(self.task_request(context, &request, "tasks/update")).await
             }
             ("tasks/cancel", ListEra::Stateless) => {
-                Box::pin(self.about_task(context, &request, "tasks/cancel")).await
+                Box::pin(self.task_request(context, &request, "tasks/cancel")).await
             }
             ("server/discover", ListEra::Stateless) => {
                 Dispatch::now(Outcome::text(self.discover(&context)))
@@ -160,7 +160,7 @@ impl Gateway {
         }
     }
 
-    /// Calls a tool of the catalog, which the caller named `requested`.
+    /// Calls a tool of the catalog. `requested` is the name that the client used.
     pub(crate) async fn call(
         self: &Arc<Self>,
         context: RequestContext,
@@ -175,7 +175,7 @@ impl Gateway {
         self.converse(context, operation, request, &CALL_MEMBERS).await
     }
 
-    /// Begins an exchange, or goes on with the one that the client comes back to.
+    /// Begins an exchange with a server, or resumes the one whose `requestState` the client sends.
     async fn converse(
         self: &Arc<Self>,
         context: RequestContext,
@@ -211,7 +211,7 @@ impl Gateway {
             };
         }
         let unsealed;
-        // The bridge of a legacy client writes these itself.
+        // In the session era, the elicitation bridge adds these members itself.
         if context.era() == ListEra::Stateless {
             let seal = self.seal().await;
             extra.extend(request.params.get("inputResponses").map(|it| ("inputResponses", it)));
@@ -229,7 +229,7 @@ impl Gateway {
         }
         wishes.extra = params_text(&extra);
         if let Some(level) = context.log_level {
-            self.hear_from(level, Some(operation.server())).await;
+            self.lower_log_level(level, Some(operation.server())).await;
         }
         Dispatch::ResponseWriter(Box::new(UpstreamExchange::new(
             self.clone(),
@@ -340,8 +340,8 @@ impl Gateway {
         self.converse(context, operation, request, &["ref", "_meta"]).await
     }
 
-    /// Asks a server about a task, or tells it something about one.
-    async fn about_task(
+    /// Forwards a `tasks/...` request to the server that has the task.
+    async fn task_request(
         self: &Arc<Self>,
         context: RequestContext,
         request: &Incoming<'_>,
@@ -354,9 +354,9 @@ impl Gateway {
         let view = &self.service.view_of(&context.scope, context.session.as_ref()).view;
         let id = request.params.string("taskId");
         let task = id.and_then(|id| seal.open_task(&context.caller.principal, &id));
-        // What policy hides by now is as if it had never been.
+        // A task of a tool that policy hides by now is reported as unknown.
         let Some(task) = task.filter(|task| view.reaches_tool(&task.tool)) else {
-            let message = "`taskId` names no task that you have here";
+            let message = "`taskId` is not the id of a task of yours";
             return Dispatch::error(code::INVALID_PARAMS, message);
         };
         self.converse(
@@ -384,7 +384,7 @@ impl Gateway {
             client.restore_log_level(before);
             return Dispatch::error(code::INTERNAL_ERROR, failure.to_string());
         }
-        self.hear_from(level, None).await;
+        self.lower_log_level(level, None).await;
         Dispatch::now(Outcome::text("{}"))
     }
 
@@ -395,7 +395,7 @@ impl Gateway {
         is_wanted: bool,
     ) -> Dispatch {
         let (Some(uri), Some(client)) = (request.params.string("uri"), &context.client) else {
-            return Dispatch::error(code::INVALID_PARAMS, "`uri` must say which resource is meant");
+            return Dispatch::error(code::INVALID_PARAMS, "`uri` must name the resource");
         };
         let server = self.server_of(context, &uri);
         if is_wanted && server.is_none() {
@@ -415,7 +415,7 @@ impl Gateway {
         Dispatch::now(Outcome::text("{}"))
     }
 
-    /// Has servers report what somebody listens for.
+    /// Subscribes to the requested resources at their servers.
     pub(crate) async fn watch_for(&self, context: &RequestContext, wanted: &ListenRequest) {
         if !wanted.uris.is_empty() {
             let servers = wanted.uris.iter().filter_map(|uri| self.server_of(context, uri));
@@ -434,14 +434,14 @@ impl Gateway {
         let wants = |key: &str| filter.get(key) == Some("true");
         let uris = filter.get("resourceSubscriptions").unwrap_or("[]");
         let Ok(uris) = serde_json::from_str::<Vec<String>>(uris) else {
-            let message = "`resourceSubscriptions` must be a list of addresses";
+            let message = "`resourceSubscriptions` must be a list of URIs";
             return Dispatch::error(code::INVALID_PARAMS, message);
         };
         if uris.len() > MAX_URIS {
             let message = format!("more than {MAX_URIS} resources cannot be watched on one stream");
             return Dispatch::error(code::INVALID_PARAMS, message);
         }
-        // What is hidden is not honoured, and so not acknowledged: it is as if it were not there.
+        // A hidden resource is treated as missing: it is not acknowledged.
         let is_seen = |uri: &String| self.server_of(context, uri).is_some();
         Dispatch::Listen(ListenRequest {
             changes: crate::list_changed::ListChanges {
@@ -459,7 +459,7 @@ impl Gateway {
         json!({
             "resultType": "complete",
             "supportedVersions": SUPPORTED_VERSIONS,
-            "capabilities": modern_capabilities(),
+            "capabilities": stateless_capabilities(),
             "instructions": instructions(&snapshot, &cached.view, &context.scope),
             "ttlMs": 60_000,
             "cacheScope": "private",
@@ -469,7 +469,7 @@ impl Gateway {
     }
 }
 
-/// What we can do. Servers come and go, so nothing depends on which are there just now.
+/// The declared server capabilities. They do not depend on the connected servers, which come and go.
 pub(crate) fn capabilities() -> Value {
     json!({
         "tools": {"listChanged": true},
@@ -480,8 +480,8 @@ pub(crate) fn capabilities() -> Value {
     })
 }
 
-/// The same, with what only the modern era has. Which calls become tasks is for their servers to say.
-fn modern_capabilities() -> Value {
+/// As [`capabilities`], with those of the stateless era. The servers decide which calls become tasks.
+fn stateless_capabilities() -> Value {
     let mut capabilities = capabilities();
     capabilities["extensions"] = json!({ TASKS_EXTENSION: {} });
     capabilities
@@ -502,7 +502,7 @@ fn not_found(era: ListEra, uri: &str) -> Outcome {
     Outcome::Error { status: 200, error }
 }
 
-/// The same request as the one that waits. Spaces between the parts of arguments do not count.
+/// Whether both are the same request. White space between the tokens of arguments does not count.
 fn is_same(parked: &UpstreamOperation, operation: &UpstreamOperation) -> bool {
     let parse = |text: &str| serde_json::from_str::<Value>(text).ok();
     match (parked, operation) {

@@ -1,4 +1,4 @@
-//! Answers, before a transport writes them.
+//! Results and errors of requests, before a transport writes them.
 
 use bytes::Bytes;
 use serde_json::json;
@@ -11,15 +11,15 @@ use switchboard_view::ListEra;
 
 use crate::body::GatewayBody;
 
-/// Up to this many bytes a result is copied into its response: to send three pieces costs more.
+/// Results up to this size are copied into one buffer, because sending three chunks costs more.
 const COPIED: usize = 16 * 1024;
 
-/// What a request is answered with.
+/// The result or the error of a request.
 #[derive(Debug, Clone)]
 pub(crate) enum Outcome {
-    /// The text of the result.
+    /// The result as JSON text.
     Result(Bytes),
-    /// An error; the status is that of a modern HTTP answer, older ones are always 200.
+    /// An error. The status applies to HTTP responses of the stateless era; those of the session era are always 200.
     Error { status: u16, error: ErrorBody },
 }
 
@@ -28,12 +28,12 @@ impl Outcome {
         Self::Result(Bytes::from(result.into()))
     }
 
-    /// An error that stays in band: dual-era clients take other statuses for signs of the era.
+    /// An error with HTTP status 200: clients of both eras take other statuses as a sign of the server's era.
     pub(crate) fn error(code: i64, message: impl Into<String>) -> Self {
         Self::Error { status: 200, error: ErrorBody::new(code, message) }
     }
 
-    /// The answer of a tool, about itself.
+    /// A tool result that Switchboard makes itself.
     pub(crate) fn tool(era: ListEra, result: &ToolResult) -> Self {
         let text = result.to_value().to_string();
         Self::text(match era {
@@ -46,7 +46,7 @@ impl Outcome {
         Self::tool(era, &ToolResult::error(message))
     }
 
-    /// The body of a response message.
+    /// The body of the JSON-RPC response.
     pub(crate) fn body(self, id: &str) -> GatewayBody {
         match self {
             Self::Result(result) if result.len() > COPIED => {
@@ -56,7 +56,7 @@ impl Outcome {
         }
     }
 
-    /// The response as one text.
+    /// The JSON-RPC response as one text.
     pub(crate) fn message(self, id: &str) -> String {
         match self {
             Self::Result(result) => {
@@ -70,7 +70,7 @@ impl Outcome {
 
 pub(crate) const COMPLETE: (&str, &str) = ("resultType", "\"complete\"");
 
-/// A tool's result, changed only where the client's era asks for it.
+/// A tool's result, changed only as far as the client's era requires.
 pub(crate) fn of_answer(era: ListEra, answer: RawCallResult) -> Outcome {
     match era {
         ListEra::Stateless if !answer.head.is_typed => {
@@ -83,7 +83,7 @@ pub(crate) fn of_answer(era: ListEra, answer: RawCallResult) -> Outcome {
     }
 }
 
-/// Why a tool gave no result, for a model to act on; what the server itself answered is passed on.
+/// The tool error of a failed call, written for a model to act on. A JSON-RPC error of the server is passed on.
 pub(crate) fn of_failed_call(era: ListEra, failed: CallFailed) -> Outcome {
     if let Some(rpc) = failed.rpc {
         return of_rpc(era, rpc);
@@ -118,7 +118,7 @@ fn of_rpc(era: ListEra, error: RpcError) -> Outcome {
     Outcome::Error { status, error: ErrorBody { code: error.code, message: error.message, data } }
 }
 
-/// The client cannot do what the server asks of it.
+/// The error for a client that lacks a capability which the server's request needs.
 pub(crate) fn missing_capability(need: Need) -> Outcome {
     let message = format!("the request needs the client capability `{}`", need.name());
     let data = format!(r#"{{"requiredCapabilities":{}}}"#, need.declared());

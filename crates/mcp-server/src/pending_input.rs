@@ -1,4 +1,4 @@
-//! Requests that wait for their client to come back with what a server asked for.
+//! Requests of the stateless era that wait for their client to return with the input that a server asked for.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use tokio::time::Instant;
 
 use crate::upstream_exchange::UpstreamExchange;
 
-/// How long a client may think.
+/// How long a client may take to return with its input.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(10);
-/// How many requests one principal may leave waiting; the oldest gives way.
+/// The maximum number of waiting requests of one principal; beyond it the oldest is dropped.
 const MAX_PER_PRINCIPAL: usize = 64;
 
-/// The waiting requests, by a state that only their client knows.
+/// The waiting requests, by their `requestState`.
 #[derive(Default)]
 pub(crate) struct PendingInputs(Mutex<HashMap<String, PendingInput>>);
 
@@ -46,7 +46,7 @@ impl PendingInputs {
         all.insert(state, PendingInput { exchange, principal, since: Instant::now() });
     }
 
-    /// Takes a waiting request out, if it belongs to who asks and is what it asks for.
+    /// Takes a waiting request out if it belongs to this principal and is the same request.
     pub(crate) fn take(
         &self,
         state: &str,

@@ -1,5 +1,4 @@
-//! Calls of MCP clients that are refused because the client sees no tool of that name, or has switched it off. They are
-//! recorded as every other call is.
+//! Calls of tools that the client does not see or has disabled. They are refused, and recorded as all other calls are.
 
 use switchboard_model::{CallError, CallErrorKind};
 use switchboard_runtime::RefusedCall;
@@ -11,8 +10,8 @@ use crate::outcome::Outcome;
 use crate::request_context::RequestContext;
 
 impl Gateway {
-    /// Records a call of an MCP client that is refused, and answers it as the official servers do: libraries hand a
-    /// result to the model, and raise at an error. `entry` is the tool, where the client may know that there is one.
+    /// Records a refused call and responds with a tool error: client libraries pass a result to the model, but raise an
+    /// exception at a JSON-RPC error. `entry` is the tool, if the client may know that it exists.
     pub(crate) async fn refuse_call(
         &self,
         context: &RequestContext,
@@ -29,7 +28,7 @@ impl Gateway {
             caller: context.caller.clone(),
             error: &error,
         };
-        // Boxed, as everything that is larger than a call: each request has room for the largest.
+        // Boxed: the future of every request would otherwise have the size of its largest branch.
         Box::pin(self.board.record_refused(refused)).await;
         Dispatch::Now(Vec::new(), Outcome::tool_error(context.era(), error.message))
     }

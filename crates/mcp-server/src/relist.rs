@@ -1,7 +1,7 @@
-//! Waits for a client to list its tools again, before the call that changed them is answered.
+//! Waits for a client to list its tools again before the call that changed them is answered.
 //!
-//! Agents ask their model again as soon as a call is answered. One that lists its tools only then sends the model the old
-//! ones, so that what `enable_toolset` brought is a request late.
+//! Agents query their model as soon as a call is answered. An agent that lists its tools only afterwards sends the model
+//! the old tools, and a toolset that `enable_toolset` enabled is missing in that query.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -9,21 +9,21 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-/// How long a client that heard of the change may take to ask for the list.
+/// How long a notified client may take to request the list.
 const LIST_WITHIN: Duration = Duration::from_millis(1_500);
-/// How long the list may take to be read, once it was asked for.
+/// How long the transfer of the list may take once the client has requested it.
 const READ_WITHIN: Duration = Duration::from_millis(100);
-/// A client that was this often too late lists after the answer, or never: later changes do not wait for it.
+/// After this many late lists in a row, the client is taken to list after the response or never, and is not waited for.
 const MOST_LATE_LISTS: u8 = 2;
 
-/// What a client does when it hears that its tools have changed.
+/// How a client reacts to `list_changed` notifications of its tools.
 #[derive(Debug, Default)]
 pub(crate) struct RelistHistory {
-    /// Changes with each list of tools that the client is given.
+    /// Changes with each list of tools that the client receives.
     listed: watch::Sender<()>,
-    /// How often the client was told that its tools have changed.
+    /// The number of `list_changed` notifications for tools.
     told: AtomicU64,
-    /// Changes in a row after which the client did not list its tools while it was waited for.
+    /// Changes in a row after which the client did not list its tools in time.
     late: AtomicU8,
 }
 
@@ -37,7 +37,7 @@ impl RelistHistory {
     }
 }
 
-/// A client as it was before its tools were changed.
+/// The state of a client before its tools change, to wait for its next list.
 pub(crate) struct Relist {
     history: Arc<RelistHistory>,
     listed: watch::Receiver<()>,
@@ -45,7 +45,7 @@ pub(crate) struct Relist {
 }
 
 impl Relist {
-    /// `None` for a client that does not list its tools when it hears of a change.
+    /// `None` for a client that does not list its tools after a notification.
     pub(crate) fn expected(history: &Arc<RelistHistory>) -> Option<Self> {
         let is_expected = history.late.load(Ordering::Relaxed) < MOST_LATE_LISTS;
         is_expected.then(|| Self {
@@ -55,7 +55,7 @@ impl Relist {
         })
     }
 
-    /// Returns when the client has its new list, or has had the time to get it.
+    /// Returns when the client has received its new list, or at the timeout.
     pub(crate) async fn done(mut self) {
         if self.history.told.load(Ordering::Relaxed) == self.told {
             return;
@@ -65,7 +65,7 @@ impl Relist {
             late.store(0, Ordering::Relaxed);
             tokio::time::sleep(READ_WITHIN).await;
         } else {
-            // Many changes may be waited for at the same time.
+            // Several changes may be waited for at the same time.
             let more = |late: u8| Some(late.saturating_add(1));
             late.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok();
         }

@@ -1,4 +1,4 @@
-//! Who asks, and for what.
+//! The caller of a request, and the operation that it requests.
 
 use std::sync::Arc;
 
@@ -10,19 +10,19 @@ use switchboard_view::{ListEra, Scope};
 use crate::client::Client;
 use crate::log_level::LogLevel;
 
-/// Who asks, and what it can be asked.
+/// The caller of a request, its view and its capabilities.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestContext {
     pub(crate) caller: Arc<Caller>,
-    /// The legacy client; `None` in the modern era.
+    /// The session-era client; `None` in the stateless era.
     pub(crate) client: Option<Arc<Client>>,
-    /// Whose toolsets it sees, if anybody's.
+    /// The session whose toolsets the caller sees, if it has one.
     pub(crate) session: Option<Arc<Session>>,
     pub(crate) scope: Arc<Scope>,
     pub(crate) capabilities: Capabilities,
     pub(crate) capabilities_text: Option<Arc<str>>,
     pub(crate) log_level: Option<LogLevel>,
-    /// Whether anything but the answer can be sent.
+    /// Whether notifications and requests can be sent before the response.
     pub(crate) can_stream: bool,
 }
 
@@ -34,19 +34,19 @@ impl RequestContext {
     pub(crate) fn hears(&self, level: Option<LogLevel>) -> bool {
         match (self.log_level, self.era()) {
             (Some(least), _) => level.is_none_or(|level| level >= least),
-            // Older servers choose until they are told; modern clients say when they want to hear.
+            // Session-era servers choose their level until they are told one; stateless-era clients opt in for each request.
             (None, ListEra::Session) => true,
             (None, ListEra::Stateless) => false,
         }
     }
 }
 
-/// What is to be done.
+/// The request that is forwarded to a server.
 #[derive(Debug, Clone)]
 pub(crate) enum UpstreamOperation {
     Call {
         tool: CanonicalName,
-        /// The name that the caller used.
+        /// The tool name that the caller used.
         requested: Arc<str>,
         arguments: Option<String>,
         reached: Reached,
@@ -57,7 +57,7 @@ pub(crate) enum UpstreamOperation {
         name: Option<String>,
         params: String,
     },
-    /// Something about a task that a call has left at its server.
+    /// A `tasks/...` request about a task of an earlier call.
     Task {
         method: &'static str,
         task: Task,
@@ -65,7 +65,7 @@ pub(crate) enum UpstreamOperation {
 }
 
 impl UpstreamOperation {
-    /// Whether the modern era lets its answer be `input_required`, so that the client comes back with more.
+    /// Whether the stateless era allows `input_required` as its result, so that the client returns with input.
     pub(crate) fn can_be_asked_again(&self) -> bool {
         match self {
             Self::Call { .. } => true,
@@ -74,7 +74,7 @@ impl UpstreamOperation {
         }
     }
 
-    /// Who does it.
+    /// The server that the operation is sent to.
     pub(crate) fn server(&self) -> &ServerName {
         match self {
             Self::Call { tool, .. } => tool.server(),
@@ -84,22 +84,22 @@ impl UpstreamOperation {
     }
 }
 
-/// Work that a server goes on with after it has answered.
+/// A task: work that a server continues after it has responded to a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Task {
-    /// The tool whose call it is.
+    /// The tool that was called.
     pub(crate) tool: CanonicalName,
-    /// As the server calls it.
+    /// The server's own id of the task.
     pub(crate) id: String,
 }
 
-/// What a request says beside its operation.
+/// The parameters of a request that are forwarded beside its operation, as JSON text.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ForwardedParams {
-    /// As text.
+    /// The client's progress token.
     pub(crate) progress_token: Option<String>,
-    /// Foreign members of `_meta`, as text.
+    /// The members of `_meta` that are not Switchboard's own.
     pub(crate) meta: String,
-    /// Further members of `params`: `inputResponses`, `requestState`, whatever is unknown to us.
+    /// Further members of `params`: `inputResponses`, `requestState` and unknown ones.
     pub(crate) extra: String,
 }

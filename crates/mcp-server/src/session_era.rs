@@ -1,4 +1,4 @@
-//! Sessions of legacy clients: the handshake, and how a client is found again.
+//! Sessions of the session era: the handshake, and finding the client of a session id.
 
 use std::sync::Arc;
 
@@ -21,45 +21,45 @@ use crate::log_level::LogLevel;
 use crate::methods;
 use crate::request_context::RequestContext;
 
-/// What a client that comes back is going to do.
+/// Whether a client that is looked up goes on with its session or ends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stay {
     On,
-    /// Say goodbye, for which there is always room.
+    /// It ends its session, for which there is always room.
     Off,
 }
 
 /// Why there is no client of a session id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NoClient {
-    /// Nobody has that id, or somebody else.
+    /// The id is unknown, or belongs to another owner.
     Unknown,
-    /// There is no room to bring it back just now.
+    /// The client is stored, but the limit of clients in memory is reached.
     Full,
-    /// Whether there is one cannot be read.
+    /// The store failed.
     Store(SessionError),
 }
 
 /// Why `initialize` is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NotAdmitted {
-    /// There is no room for another client.
+    /// The limit of clients is reached.
     Full,
     /// The session could not be stored.
     Store(SessionError),
 }
 
-/// What is promised to a client.
+/// How long the session of a client lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Promise {
-    /// Its session can be taken up again after a restart, so it is stored before it is told where that is possible.
+    /// It survives a restart: the client is stored before it learns its session id, unless the store takes no writes.
     Survives,
-    /// Its session ends with its connection.
+    /// It ends with the connection.
     EndsWithConnection,
 }
 
 impl Gateway {
-    /// Answers `initialize`.
+    /// Responds to `initialize`.
     pub(crate) async fn initialize(
         &self,
         params: &Members<'_>,
@@ -84,7 +84,7 @@ impl Gateway {
             "serverInfo": methods::server_info(),
             "instructions": instructions(&snapshot, &seen.cached.view, &scope),
         });
-        // Its era has no way to ask what has become of one.
+        // The session era cannot ask for the state of a task.
         let capabilities = without_tasks(capabilities.unwrap_or("{}")).into();
         let info = read_client_info(params.get("clientInfo"));
         let client =
@@ -96,14 +96,14 @@ impl Gateway {
             }
         }
         self.clients().insert(client.id.clone(), client.clone());
-        // What changed while it was being made is told too.
+        // Sends changes that happened before the client was registered.
         self.tell_client(&client);
         Ok((client, result.to_string()))
     }
 
-    /// Stores a client before it is told of its session. While the store takes no writes the client is served all the
-    /// same, since it would have no tools for its whole life: its session is written when the store recovers. Should the
-    /// process end before that, the client is told so by 404 and initializes again, as the protocol asks of it.
+    /// Stores a client before it learns its session id. While the store takes no writes, the client is served all the same:
+    /// otherwise it would have no tools at all. Its session is then written when the store recovers. If the process ends
+    /// before that, the client gets 404 and initializes again, as the protocol requires.
     async fn admit_stored(&self, client: &Arc<Client>) -> Result<(), SessionError> {
         let admitted = if self.board.store().outage().is_some() {
             Err(None)
@@ -127,7 +127,7 @@ impl Gateway {
         }
     }
 
-    /// Makes place for one more client: the one that has been idle for longest goes to the store.
+    /// Makes room for one more client: the one that has been idle for longest is removed from memory, and stays stored.
     fn make_room(&self, owner: &Arc<str>) -> bool {
         let plan = self.plan();
         let few = plan.max_sessions.min(plan.max_sessions_per_principal) as usize;
@@ -151,7 +151,7 @@ impl Gateway {
         true
     }
 
-    /// The client of a session id, if it belongs to who asks; also one that another run has known.
+    /// The client of a session id if it belongs to the owner, in memory or restored from the store.
     pub(crate) async fn client(
         &self,
         id: &str,
@@ -162,7 +162,7 @@ impl Gateway {
         match present {
             Some(client) if *client.owner == *owner => Ok(client),
             Some(_) => Err(NoClient::Unknown),
-            // Boxed: it is large, and most clients are present.
+            // Boxed: the future is large, and most clients are in memory.
             None => Box::pin(self.absent_client(id, owner, stay)).await,
         }
     }
@@ -180,7 +180,7 @@ impl Gateway {
         };
         let stored = stored.filter(is_meant).ok_or(NoClient::Unknown)?;
         let client = self.restore(id, &stored).await?.ok_or(NoClient::Unknown)?;
-        // Two requests may restore at the same time; the first one counts.
+        // Two requests may restore the client at the same time; the first one wins.
         let present = self.clients().get(id).cloned();
         if stay == Stay::On && present.is_none() && !self.make_room(&client.owner) {
             return Err(NoClient::Full);
@@ -188,12 +188,12 @@ impl Gateway {
         let client = self.clients().entry(client.id.clone()).or_insert(client).clone();
         self.tell_client(&client);
         if !client.subscriptions().is_empty() {
-            self.watch_soon();
+            self.update_servers_soon();
         }
         Ok(client)
     }
 
-    /// A client as it was stored; `None` where it cannot come back.
+    /// Restores a stored client; `None` if its session has ended, it has expired, or its scope is no longer valid.
     async fn restore(
         &self,
         id: &str,
@@ -226,7 +226,7 @@ impl Gateway {
         let scope = Arc::new(Scope::deserialize(state.get("scope")?).ok()?);
         let owner: Arc<str> = stored.owner.as_str().into();
         let id = Arc::<str>::from(id);
-        // A configuration may have changed meanwhile; what it no longer shows is no longer seen.
+        // The configuration may have changed: a scope that is no longer valid is not restored.
         self.board.snapshot().check_scope(&scope).ok()?;
         let seen = self.seen_lists(&scope, Some(&session));
         let remembered = Remembered {
@@ -242,7 +242,7 @@ impl Gateway {
     }
 }
 
-/// What is kept of a client.
+/// The state of a client that is stored.
 pub(crate) fn snapshot_of(client: &Client) -> StoredClient {
     let capabilities: Value = serde_json::from_str(&client.capabilities_text).unwrap_or_default();
     let state = json!({
@@ -265,7 +265,7 @@ pub(crate) fn snapshot_of(client: &Client) -> StoredClient {
     }
 }
 
-/// The context of a legacy request.
+/// The context of a session-era request.
 pub(crate) fn context_of(
     client: &Arc<Client>,
     principal: &Principal,

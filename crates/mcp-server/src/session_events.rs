@@ -1,4 +1,4 @@
-//! What a session's own server process sends while no call of the session runs: requests to its client, log messages.
+//! Events of a session's own server processes outside of any call: requests to the client, log messages.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -16,17 +16,17 @@ use crate::gateway::Gateway;
 use crate::log_level::LogLevel;
 use crate::upstream_exchange::{Answered, answered_or_withdrawn, late, withdrawal};
 
-/// Events that wait for the client.
+/// Events that may wait for the client.
 const WAITING_EVENTS: usize = 64;
 
-/// How long a client may take to open a stream on which it can be asked: its first call may be there before.
+/// How long to wait for a client's event stream before a request to it fails: its first call may arrive before the stream.
 const STREAM_PATIENCE: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 type ClientQuestions = FuturesUnordered<BoxFuture<'static, Option<Answered>>>;
 
 impl Gateway {
-    /// Where the processes of a client's session send what belongs to no call.
+    /// The sender for events of the session's own server processes that belong to no call.
     pub(crate) fn events_of(&self, client: &Arc<Client>) -> EventSender {
         let open = || {
             let (events, heard) = event_channel(WAITING_EVENTS);
@@ -39,7 +39,7 @@ impl Gateway {
         client.events.get_or_init(open).clone()
     }
 
-    /// Takes what a client of the session era tells without wanting an answer.
+    /// Handles a notification of a session-era client.
     pub(crate) fn take_notification(&self, client: &Client, method: &str, params: Option<&str>) {
         match method {
             "notifications/cancelled" => {
@@ -56,7 +56,7 @@ impl Gateway {
     }
 }
 
-/// Tells the client, for as long as there is one and somebody may say something.
+/// Forwards events to the client until it ends or all senders are dropped.
 async fn deliver(client: Weak<Client>, mut heard: EventReceiver) {
     let mut asked = ClientQuestions::new();
     loop {
@@ -72,7 +72,7 @@ async fn deliver(client: Weak<Client>, mut heard: EventReceiver) {
                             tell_log(&client, &params);
                         }
                     }
-                    // Both belong to calls.
+                    // Both belong to calls and are handled there.
                     UpstreamEvent::Progress(_) | UpstreamEvent::ElicitationComplete(_) => {}
                 }
             }
@@ -85,7 +85,8 @@ async fn deliver(client: Weak<Client>, mut heard: EventReceiver) {
     }
 }
 
-/// Asks the client and waits for its answer; `None` when it cannot be asked, and then the server has heard so.
+/// Forwards a server's request to the client and waits for the response; `None` when the client cannot be asked, in
+/// which case the server has received an error, or an empty list of roots.
 async fn ask(
     client: Weak<Client>,
     method: String,
@@ -102,17 +103,17 @@ async fn ask(
     if let Some((id, answer)) = asked {
         return Some(answered_or_withdrawn(id, answer, reply).await);
     }
-    let message = "the client of this session cannot be asked just now";
+    let message = "the client of this session has no open stream, or lacks the capability";
     // The server may have stopped waiting.
     let _gone = reply.send(match need {
-        // A server can do without roots.
+        // Roots are optional: an empty list is a valid response.
         Some(Need::Roots) => Ok(JsonText::from(&serde_json::json!({"roots": []}))),
         _ => Err(RpcError { code: code::METHOD_NOT_FOUND, message: message.into(), data: None }),
     });
     None
 }
 
-/// The client, once it has a stream on which it can be asked for this.
+/// The client, once it has a stream and if it declares the needed capability.
 async fn reachable(client: &Weak<Client>, need: Option<Need>) -> Option<Arc<Client>> {
     let need = need?;
     let opened = async {
@@ -138,7 +139,7 @@ fn finish(client: &Client, answered: Answered) {
             client.send(withdrawal(&id));
         }
         Answered::Withdrawn { id } => client.send(withdrawal(&id)),
-        // Only a call can be answered with a wish for input.
+        // `input_required` is a result of calls only.
         Answered::Input { .. } => {}
     }
 }

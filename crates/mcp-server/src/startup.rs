@@ -1,4 +1,4 @@
-//! Requests that come while the board still connects its servers are held.
+//! Holds requests that arrive while the board still connects its servers.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use crate::gateway::Gateway;
 use crate::http_answer::{HttpResponse, refuse};
 use crate::http_endpoint::HttpRequest;
 
-/// How long an answer that is complete without tools, such as that to `initialize` over stdio, waits for what servers say
-/// about themselves. Claude Code gives `server/discover` 5 seconds before it takes the server for one of the older era.
+/// How long a response that does not need tools, such as that to `initialize` over stdio, waits for the instructions of the
+/// servers. Claude Code waits 5 seconds for `server/discover` before it assumes the session era.
 pub(crate) const INTRODUCTION_WAIT: Duration = Duration::from_secs(1);
 
 impl Gateway {
-    /// Holds an HTTP request while the board starts; the error is the answer when it does not start.
+    /// Holds an HTTP request while the board starts; the error is the response if it does not start in time.
     pub(crate) async fn hold(&self, request: &HttpRequest) -> Result<(), HttpResponse> {
-        // Its `initialize` has been held.
+        // This client's `initialize` has been held already.
         let session = request.headers.get(Headers::SESSION).and_then(|id| id.to_str().ok());
         if session.is_some_and(|id| self.clients().contains_key(id)) {
             return Ok(());

@@ -1,9 +1,8 @@
-//! States and tasks of modern servers, bound to who may come back with them.
+//! Signs `requestState` and task ids of stateless-era servers, so that only the principal that received them can use them.
 //!
-//! A server sees the gateway's credentials and nobody else's, so it cannot tell whose state it is given. We can: a
-//! state leaves us sealed for its principal, its request and a while, and goes back to the server only unbroken. The
-//! id of a task is sealed for its principal, and says besides which server has it; how long it lasts is the server's to
-//! say.
+//! A server sees only the gateway's credentials, so it cannot tell whose state it gets. The gateway signs a state for its
+//! principal, its request and a limited time, and passes it to the server only if the signature is valid. A task id is
+//! signed for its principal and contains the tool and its server; its lifetime is up to the server.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -14,7 +13,7 @@ use switchboard_model::{CanonicalName, ServerName};
 use crate::pending_input::PATIENCE;
 use crate::request_context::{Task, UpstreamOperation};
 
-/// The seal of this installation; another process of it and a later run know it too.
+/// The signing key of this installation, shared by its processes and kept over restarts.
 #[derive(Clone)]
 pub(crate) struct StateSigner([u8; 32]);
 
@@ -29,7 +28,7 @@ impl StateSigner {
         Self(key)
     }
 
-    /// The state as the client gets it.
+    /// The signed state for the client.
     pub(crate) fn close(
         &self,
         principal: &str,
@@ -41,7 +40,7 @@ impl StateSigner {
         format!("{}.{dated}", self.mark(principal, operation, &dated).to_hex())
     }
 
-    /// The server's own state, when it was given to this principal for this request, not long ago.
+    /// The server's own state, if it was signed for this principal and this request and has not expired.
     pub(crate) fn open<'s>(
         &self,
         principal: &str,
@@ -51,26 +50,26 @@ impl StateSigner {
     ) -> Option<&'s str> {
         let (mark, dated) = sealed.split_once('.')?;
         let mark = blake3::Hash::from_hex(mark).ok()?;
-        // Hashes are compared in constant time.
+        // `blake3::Hash` compares in constant time.
         if mark != self.mark(principal, operation, dated) {
             return None;
         }
         let (since, state) = dated.split_once('.')?;
         let age = now.as_second().checked_sub(i64::from_str_radix(since, 16).ok()?)?;
-        // A clock that was set back makes no state last longer than it should.
+        // A negative age (the clock was set back) is invalid.
         u64::try_from(age).is_ok_and(|age| age < PATIENCE.as_secs()).then_some(state)
     }
 
-    /// The id of a task as the client gets it.
+    /// The signed task id for the client.
     pub(crate) fn close_task(&self, principal: &str, task: &Task) -> String {
         let Task { tool, id } = task;
         let written = json!([tool.server().as_str(), tool.tool(), id]).to_string();
-        // It is repeated in a header.
+        // Encoded, because clients repeat the id in a header.
         let written = URL_SAFE_NO_PAD.encode(written);
         format!("{}.{written}", self.task_mark(principal, &written).to_hex())
     }
 
-    /// The task of this id, when it was given to this principal.
+    /// The task of a signed id, if it was signed for this principal.
     pub(crate) fn open_task(&self, principal: &str, sealed: &str) -> Option<Task> {
         let (mark, written) = sealed.split_once('.')?;
         if blake3::Hash::from_hex(mark).ok()? != self.task_mark(principal, written) {
@@ -81,7 +80,7 @@ impl StateSigner {
         Some(Task { tool: CanonicalName::new(&ServerName::new(server), &tool), id })
     }
 
-    /// A name of a task that nobody can know: also not who knows its id.
+    /// A keyed hash that names a task. It cannot be derived from the task's id without the key.
     pub(crate) fn secret_of(&self, principal: &str, task: &Task) -> String {
         self.marked(&["result of a task", principal, task.tool.as_str(), &task.id])
             .to_hex()
@@ -116,13 +115,13 @@ impl StateSigner {
         for part in [principal, method, target, dated] {
             take(&mut hasher, part);
         }
-        // Clients may write the same arguments in another way the second time.
+        // Hashed as a value: clients may format the same arguments differently the second time.
         take_value(&mut hasher, &serde_json::from_str(&given).unwrap_or_default());
         hasher.finalize()
     }
 }
 
-/// Takes a text with its length, so that no two lists of parts look the same.
+/// Hashes a text with its length, so that different lists of parts have different hashes.
 fn take(hasher: &mut blake3::Hasher, part: &str) {
     hasher.update(&part.len().to_le_bytes()).update(part.as_bytes());
 }
@@ -206,7 +205,7 @@ mod tests {
         }
         assert!(!sealed.contains(&seal.secret_of("alice", &task)));
         assert_ne!(seal.secret_of("alice", &task), seal.secret_of("bob", &task));
-        // What marks a state marks no id of the same words.
+        // The signature of a state is not valid for a task id of the same text.
         let words = "1.WyJhIiwiYiIsImMiXQ";
         assert_ne!(seal.task_mark("alice", words), seal.mark("alice", &call("t", "{}"), words));
     }

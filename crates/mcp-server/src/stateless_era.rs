@@ -1,4 +1,4 @@
-//! Requests of the modern era, each of which says for itself who asks.
+//! Requests of the stateless era, each of which carries the protocol version, the client info and its capabilities.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::log_level::LogLevel;
 use crate::outcome::Outcome;
 use crate::request_context::RequestContext;
 
-/// Checks what every modern request must say, in the order in which clients are told.
+/// Checks the required members of a stateless-era request. The order of the checks decides which error is reported.
 pub(crate) fn check<'a>(
     method: &str,
     params: &Members<'a>,
@@ -40,11 +40,9 @@ pub(crate) fn check<'a>(
         Err(ModernFault::Header(reason)) => Err(refuse(code::HEADER_MISMATCH, reason)),
         Err(ModernFault::Version(requested)) => {
             let message = if LEGACY_VERSIONS.contains(&&*requested) {
-                format!(
-                    "protocol version {requested:?} is spoken in sessions: begin with `initialize`"
-                )
+                format!("protocol version {requested:?} needs a session: begin with `initialize`")
             } else {
-                format!("protocol version {requested:?} is not spoken here")
+                format!("protocol version {requested:?} is not supported")
             };
             let data = json!({"supported": SUPPORTED_VERSIONS, "requested": requested});
             let error = ErrorBody::new(code::UNSUPPORTED_PROTOCOL_VERSION, message)
@@ -55,7 +53,7 @@ pub(crate) fn check<'a>(
 }
 
 impl Gateway {
-    /// Who asks in the modern era. State belongs to a session endpoint, or to the credential where that is configured.
+    /// The context of a stateless-era request. Its session is that of the endpoint, or that of the credential if configured.
     pub(crate) async fn stateless_context(
         &self,
         principal: &Principal,
@@ -87,7 +85,7 @@ impl Gateway {
             session,
             scope,
             capabilities: Capabilities::read(capabilities),
-            // None is the same as an empty object.
+            // `None` means an empty object.
             capabilities_text: (capabilities != "{}").then(|| capabilities.into()),
             log_level: meta.log_level.as_deref().and_then(LogLevel::read),
             can_stream,

@@ -1,4 +1,4 @@
-//! The gateway over standard input and output: one message a line, both eras.
+//! MCP over standard input and output: one message per line, both eras.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,16 +33,16 @@ use crate::startup::INTRODUCTION_WAIT;
 use crate::stateless_era;
 use crate::upstream_exchange::ExchangeStep;
 
-/// How long requests may take to be answered once the input has ended.
+/// How long running requests may take after the end of the input.
 const LAST_ANSWERS: Duration = Duration::from_secs(10);
-/// The same when we are told to stop. Whoever told us waits a little longer than that.
+/// The same after a signal to stop: shorter, because the sender of the signal waits only a little longer.
 const LAST_MOMENTS: Duration = Duration::from_secs(4);
-/// Requests that run at the same time, of both eras together; further ones are refused.
+/// The maximum number of running requests of both eras together; further ones are refused.
 const MAX_RUNNING: usize = 1024;
 const STILL_RUNNING: &str = "a request of this id is still running";
 const TOO_MANY: &str = "too many requests are running";
 
-/// One peer at the other end of two pipes.
+/// The client at the other end of the pipes.
 struct Peer {
     gateway: Arc<Gateway>,
     principal: Principal,
@@ -50,21 +50,21 @@ struct Peer {
     client: Mutex<Option<Arc<Client>>>,
     /// Until when requests wait for tools while the board starts; set by the first message.
     catalog_by: OnceLock<Instant>,
-    /// Modern requests that run, by their id.
+    /// Running stateless-era requests by their id.
     running: Mutex<HashMap<String, CancellationToken>>,
-    /// How many requests run.
+    /// The number of running requests.
     busy: AtomicUsize,
-    /// Requests that will be answered.
+    /// Tasks of requests. They are awaited at the end.
     requests: TaskTracker,
-    /// Streams that last as long as the pipes.
+    /// Tasks of event streams. They last as long as the pipes.
     streams: TaskTracker,
-    /// Nothing more is read, and who listens is told the end.
+    /// Cancelled to stop reading and to end the event streams.
     stop: CancellationToken,
-    /// What still runs has had its time.
+    /// Cancelled when the time of the running requests is over.
     cut_off: CancellationToken,
 }
 
-/// The room that requests take while they run.
+/// Counts requests as running until it is dropped.
 struct Room {
     peer: Arc<Peer>,
     requests: usize,
@@ -100,19 +100,19 @@ impl Gateway {
         let writers = TaskTracker::new();
         let writing = writers.spawn(write_lines(output, messages));
         let read = peer.stop.clone().run_until_cancelled(peer.read_lines(input)).await;
-        // Whoever closes the input wants the answers to what was asked, and will answer no more questions.
+        // After the end of the input, running requests are still answered, but the client can answer no requests.
         let client = peer.client.lock().take();
         peer.requests.close();
         if let Some(client) = &client {
-            client.ask_no_more();
+            client.refuse_questions();
         }
-        // Who closes the input and then wants us to stop does not wait for the answers.
+        // A signal to stop after the end of the input cancels the wait.
         let (patience, gives_up) = match &read {
             Some(_) => (LAST_ANSWERS, peer.stop.clone()),
             None => (LAST_MOMENTS, CancellationToken::new()),
         };
         if self.service.is_starting() {
-            // What waits for the tools is not late.
+            // The time that a request waits for the start of the board does not count.
             let waiting = self.service.catalog_by(peer.catalog_by());
             tokio::select! {
                 () = peer.requests.wait() => {}
@@ -147,11 +147,11 @@ impl Peer {
     }
 
     async fn send(&self, message: String) {
-        // The reader is gone; then so is the whole exchange.
+        // The output is closed, so nobody reads this message.
         let _gone = self.out.send(message).await;
     }
 
-    /// The answer to a request. One that its client cancelled has none; one that we cut off is told so.
+    /// Sends the response to a request: nothing if its client cancelled it, an error if the program's end cut it off.
     async fn send_last(&self, id: &str, answer: Option<String>) {
         match answer {
             Some(answer) => self.send(answer).await,
@@ -167,7 +167,7 @@ impl Peer {
         self.send(error_response(id, &ErrorBody::new(code, message))).await;
     }
 
-    /// Room for so many requests; `None` when too many run.
+    /// Reserves running requests; `None` beyond [`MAX_RUNNING`].
     fn room(self: &Arc<Self>, requests: usize) -> Option<Room> {
         let before = self.busy.fetch_add(requests, Ordering::Relaxed);
         let room = Room { peer: self.clone(), requests };
@@ -199,14 +199,14 @@ impl Peer {
                 let params = params.unwrap_or("{}");
                 match claimed {
                     EraClaim::Handshake => self.initialize(id, params).await,
-                    EraClaim::Stateless => self.modern_request(id, &method, params).await,
-                    EraClaim::Session => self.legacy_request(id, &method, params).await,
+                    EraClaim::Stateless => self.stateless_request(id, &method, params).await,
+                    EraClaim::Session => self.session_request(id, &method, params).await,
                 }
             }
         }
     }
 
-    /// Older clients may send several messages as one line, and get the answers as one.
+    /// Responds to a batch (protocol versions before 2025-06-18) with one array of responses.
     async fn take_batch(self: &Arc<Self>, line: &str) {
         let parts =
             if is_too_deep(line.as_bytes()) { None } else { serde_json::from_str(line).ok() };
@@ -239,7 +239,7 @@ impl Peer {
             }
             let answers = parts
                 .iter()
-                .map(|part| gateway.answer_alone(&client, &room.peer.principal, part, None));
+                .map(|part| gateway.batch_response(&client, &room.peer.principal, part, None));
             let answers = futures::future::join_all(answers).await;
             let answers: Vec<String> = answers.into_iter().flatten().collect();
             if !answers.is_empty() {
@@ -269,15 +269,15 @@ impl Peer {
         }
     }
 
-    /// Until when a request waits for tools while the board starts. One time for all of them: a client waits for its
-    /// handshake and its first list together.
+    /// Until when requests wait for tools while the board starts. It is one time for all requests: a client waits for its
+    /// handshake and its first list in sequence.
     fn catalog_by(&self) -> Instant {
         *self.catalog_by.get_or_init(|| Instant::now() + self.gateway.plan().startup_wait)
     }
 
     async fn initialize(self: &Arc<Self>, id: &str, params: &str) {
         if self.gateway.service.is_starting() {
-            // Answered without tools, which are not part of the answer; later requests wait for these.
+            // The response contains no tools; later requests wait for those.
             let soon = self.catalog_by().min(Instant::now() + INTRODUCTION_WAIT);
             let waiting = self.gateway.service.catalog_within(soon);
             if waiting.await == Err(StartFailed) {
@@ -316,12 +316,12 @@ impl Peer {
         self.send(Outcome::text(result).message(id)).await;
     }
 
-    async fn legacy_request(self: &Arc<Self>, id: &str, method: &str, params: &str) {
+    async fn session_request(self: &Arc<Self>, id: &str, method: &str, params: &str) {
         let Some(client) = self.client() else {
             if method == "ping" {
                 return self.send(Outcome::text("{}").message(id)).await;
             }
-            let message = "begin with `initialize`, or speak 2026-07-28";
+            let message = "begin with `initialize`, or use protocol version 2026-07-28";
             return self.refuse(Some(id), code::INVALID_REQUEST, message).await;
         };
         client.touch();
@@ -336,13 +336,13 @@ impl Peer {
         self.requests.spawn(async move {
             let answering = room.peer.answer(&id, context, &method, &params, false);
             let answer = cancelled.run_until_cancelled(answering).await;
-            // Before it is answered: then the client may use the id again.
+            // Before the response is sent: after it, the client may use the id again.
             client.finish(&id);
             room.peer.send_last(&id, answer).await;
         });
     }
 
-    async fn modern_request(self: &Arc<Self>, id: &str, method: &str, params: &str) {
+    async fn stateless_request(self: &Arc<Self>, id: &str, method: &str, params: &str) {
         let read = Members::read(params).map_err(|error| error.to_string());
         let checked = match &read {
             Ok(members) => stateless_era::check(method, members, None),
@@ -366,7 +366,7 @@ impl Peer {
                     return self.refuse(Some(id), code::INTERNAL_ERROR, &error.to_string()).await;
                 }
             };
-        // Who listens is told the end, and is not cut off before.
+        // A stream gets a final response at the end instead of being cancelled.
         let (tracker, token) = if method == "subscriptions/listen" {
             (&self.streams, CancellationToken::new())
         } else {
@@ -382,14 +382,14 @@ impl Peer {
         });
     }
 
-    /// Works on one request and says everything that comes before the answer.
+    /// Runs one request, sends its notifications and returns its response.
     async fn answer(
         &self,
         id: &str,
         context: RequestContext,
         method: &str,
         params: &str,
-        is_modern: bool,
+        is_stateless: bool,
     ) -> String {
         let read = Members::read(params).map_err(|error| error.to_string()).and_then(|params| {
             Meta::of(&params).map(|meta| (params, meta)).map_err(|fault| fault.0)
@@ -420,7 +420,7 @@ impl Peer {
             }
             Dispatch::PendingInputs(outcome) => outcome.message(id),
             Dispatch::Listen(wanted) => {
-                debug_assert!(is_modern, "only the modern era listens");
+                debug_assert!(is_stateless, "`subscriptions/listen` is stateless-era only");
                 self.listen(id, &context, &wanted).await
             }
             Dispatch::ResponseWriter(mut exchange) => loop {
@@ -436,7 +436,7 @@ impl Peer {
         }
     }
 
-    /// Tells of changes. The answer is the end of that: we stop, or the client did not keep up and must listen again.
+    /// Sends notifications until the program stops or the client is too slow and must listen again. Returns the response.
     async fn listen(&self, id: &str, context: &RequestContext, wanted: &ListenRequest) -> String {
         let Some((mut changes, _place)) =
             self.gateway.listeners.add(&self.gateway, id, context, wanted)

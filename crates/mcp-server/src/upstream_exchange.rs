@@ -1,7 +1,7 @@
-//! One request that a server works on, and everything that is said meanwhile.
+//! One request at a server, with all notifications and requests of the server until its response.
 //!
-//! The eras ask for input in different ways: a legacy server sends a question and waits, a modern one answers
-//! `input_required` and is asked again. An exchange turns either into what its client speaks.
+//! The eras ask a client for input differently: a session-era server sends a request and waits, a stateless-era server
+//! responds `input_required` and the request is repeated with the input. An exchange translates between both.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
@@ -34,15 +34,15 @@ mod elicitation;
 pub(crate) use elicitation::{Answered, answered_or_withdrawn, late, withdrawal};
 use elicitation::{Collecting, PendingQuestion, next_answer};
 
-/// What a server may say in one breath; then older progress is dropped.
+/// Events of a server that may wait; beyond it, the oldest progress is dropped.
 const WAITING_EVENTS: usize = 256;
 
-/// That no cache may give it to anybody else.
+/// Forbids caches to share a result between principals.
 const PRIVATE: (&str, &str) = ("cacheScope", "\"private\"");
 
 const TASK_ID: &str = "taskId";
 
-/// What a session brought is found with the session.
+/// Chooses a tool: a tool of a session's own server is found through the session.
 fn choice(name: CanonicalName, session: Option<&Arc<str>>) -> ToolChoice {
     match session {
         Some(owner) if name.server().is_attached() => {
@@ -59,7 +59,7 @@ enum OperationResult {
 
 type Work = Pin<Box<dyn Future<Output = OperationResult> + Send>>;
 
-/// Passes a request on to a server, with what its client sends along.
+/// Forwards a request to a server with the client's parameters.
 fn pass(
     board: Arc<Board>,
     server: ServerName,
@@ -92,19 +92,19 @@ fn pass(
     )
 }
 
-/// What comes next.
+/// The next step of an exchange.
 pub(crate) enum ExchangeStep {
-    /// A message for the client.
+    /// A notification or a request for the client.
     Message(String),
     Done(Outcome),
-    /// The client must be asked; the exchange goes on when it comes back with this state.
+    /// The client must be asked with `input_required`; the exchange resumes when it returns with this state.
     Park {
         state: String,
         outcome: Outcome,
     },
 }
 
-/// A request on its way.
+/// A running exchange. Dropping it cancels the request at the server.
 pub(crate) struct UpstreamExchange {
     gateway: Arc<Gateway>,
     pub(crate) context: RequestContext,
@@ -113,15 +113,15 @@ pub(crate) struct UpstreamExchange {
     work: Option<Work>,
     events: Option<EventReceiver>,
     messages: VecDeque<String>,
-    /// What comes after the messages that are left.
+    /// The outcome, once it is known; it follows the messages that are left.
     last: Option<Outcome>,
-    /// What the client was asked. There is none before the first question: most calls have none.
+    /// Requests to the client that wait for a response. `None` before the first one: most calls have none.
     asked: Option<FuturesUnordered<BoxFuture<'static, Answered>>>,
-    /// By which ids the client knows what it has not answered yet.
+    /// The ids of those requests, as the client knows them.
     open: Vec<String>,
     collecting: Option<Collecting>,
     waiting: BTreeMap<String, PendingQuestion>,
-    /// When the client is asked what has gathered.
+    /// When the collected requests are sent to a stateless-era client.
     park_at: Option<Instant>,
     questions: u32,
     rounds: u32,
@@ -156,7 +156,7 @@ impl UpstreamExchange {
         exchange
     }
 
-    /// Something to tell the client before anything else.
+    /// Queues a message for the client.
     pub(crate) fn say(&mut self, message: String) {
         self.messages.push_back(message);
     }
@@ -175,7 +175,7 @@ impl UpstreamExchange {
             capabilities: self.context.capabilities_text.clone(),
             log_level: self.context.log_level.map(|level| level.as_str().into()),
             wants_progress: self.wishes.progress_token.is_some(),
-            // Modern requests stand alone: two without an origin are never of the same one.
+            // Stateless-era requests have no origin: no two of them share one.
             origin: self.context.client.as_ref().map(|client| client.id.clone()),
         };
         let caller = self.context.caller.clone();
@@ -220,7 +220,7 @@ impl UpstreamExchange {
         });
     }
 
-    /// What decides over which connection of its server the request goes.
+    /// The client's properties that select the connection to the server.
     fn client_profile(&self, extra: &str) -> ClientProfile {
         let era = match self.context.era() {
             ListEra::Session => Era::Legacy,
@@ -242,7 +242,7 @@ impl UpstreamExchange {
         }
     }
 
-    /// Waits for the next thing to tell the client. Dropping the exchange cancels the request.
+    /// Waits for the next step. Dropping the exchange cancels the request.
     pub(crate) async fn next(&mut self) -> ExchangeStep {
         loop {
             if let Some(message) = self.messages.pop_front() {
@@ -253,11 +253,11 @@ impl UpstreamExchange {
             }
             tokio::select! {
                 biased;
-                // Before the events: a server that never stops talking must not keep the limits of the call from
-                // being looked at. What it said before the answer is told before the answer all the same.
+                // Polled before the events, so that a server which never stops sending events cannot suspend the call's
+                // limits. Events that arrived before the response are still sent before it.
                 done = next_done(&mut self.work) => {
                     self.work = None;
-                    self.hear_the_rest();
+                    self.take_remaining_events();
                     let last = self.finish(done);
                     self.end(last);
                 }
@@ -277,7 +277,7 @@ impl UpstreamExchange {
         }
     }
 
-    /// Ends with this, if it is anything. What the client was asked and has not answered is withdrawn.
+    /// Ends the exchange if `last` is an outcome. Requests that the client has not answered are withdrawn.
     fn end(&mut self, last: Option<Outcome>) {
         if last.is_none() {
             return;
@@ -289,10 +289,10 @@ impl UpstreamExchange {
         self.last = last;
     }
 
-    /// Signs of life that came together with the answer are told before it.
-    fn hear_the_rest(&mut self) {
+    /// Takes the events that arrived together with the response, to send them before it.
+    fn take_remaining_events(&mut self) {
         while let Some(event) = self.events.as_mut().and_then(EventReceiver::next_now) {
-            // Nobody waits for the answer to a question any more.
+            // The server no longer waits for a response.
             if !matches!(event, UpstreamEvent::Question { .. }) {
                 self.hear(event);
             }
@@ -316,7 +316,7 @@ impl UpstreamExchange {
                     self.say(notification("notifications/message", Some(params.as_str())));
                 }
             }
-            // Modern clients know no such thing.
+            // The stateless era has no such notification.
             UpstreamEvent::ElicitationComplete(params) => {
                 let is_known =
                     self.context.client.is_some() && self.context.capabilities.meet(Need::Url);
@@ -347,7 +347,7 @@ impl UpstreamExchange {
                 if era == ListEra::Stateless
                     && rpc.code == code::LEGACY_URL_ELICITATION_REQUIRED =>
             {
-                self.want_pages(&rpc)
+                self.want_urls(&rpc)
             }
             OperationResult::Call(Err(failed)) => Some(outcome::of_failed_call(era, failed)),
             OperationResult::Pass(Ok(result)) => {
@@ -358,7 +358,7 @@ impl UpstreamExchange {
                     }
                     Some(kind @ ("input_required" | "task")) => {
                         let message =
-                            format!("the server gave an answer of the wrong kind: {kind}");
+                            format!("the server's result has an unexpected resultType: {kind}");
                         Some(self.failed(message))
                     }
                     Some(_) | None => Some(self.passed(result)),
@@ -396,7 +396,7 @@ impl UpstreamExchange {
         };
         let (scope, private) = PRIVATE;
         let result = match members.get(scope) {
-            // The server knows only us. Who may see its answer here is not for it to say.
+            // The server knows only the gateway: it cannot decide which clients may share a result.
             Some(said) if said != private => {
                 with_members(&without_member(result.as_str(), scope), &[PRIVATE]).into()
             }
@@ -413,7 +413,7 @@ impl UpstreamExchange {
         })
     }
 
-    /// A server goes on with a call in its own time. Who asked can ask it what has become of that.
+    /// The response to a call that the server continues as a task, with the signed task id.
     fn begun(&self, result: &str) -> Outcome {
         let members = Members::read(result).unwrap_or_default();
         match (&self.operation, members.string(TASK_ID)) {
@@ -423,11 +423,11 @@ impl UpstreamExchange {
                 let task = Task { tool: tool.clone(), id: id.into_owned() };
                 Outcome::text(self.renamed(result, &task))
             }
-            _ => self.failed("the server answered with a task that nobody can ask for"),
+            _ => self.failed("the server responded with a task that the client cannot query"),
         }
     }
 
-    /// What a server says of a task, with the id by which the client knows it.
+    /// A server's result about a task, with the task id that the client knows.
     fn renamed(&self, result: &str, task: &Task) -> String {
         let shown = quoted(&self.shown_id(task));
         with_members(&without_member(result, TASK_ID), &[(TASK_ID, &shown)])
@@ -438,14 +438,14 @@ impl UpstreamExchange {
         seal.map(|seal| seal.secret_of(&self.context.caller.principal, task)).unwrap_or_default()
     }
 
-    /// By which id the client knows a task.
+    /// The task id that the client knows.
     fn shown_id(&self, task: &Task) -> String {
-        // There is a seal in the modern era, and no other has tasks.
+        // The signer exists, because only the stateless era has tasks.
         let seal = self.gateway.seal.get();
         seal.map(|seal| seal.close_task(&self.context.caller.principal, task)).unwrap_or_default()
     }
 
-    /// That nothing came of it.
+    /// The outcome of a failed exchange: a tool error for a call, else a JSON-RPC error.
     fn failed(&self, message: impl Into<String>) -> Outcome {
         match self.operation {
             UpstreamOperation::Call { .. } => Outcome::tool_error(self.context.era(), message),
@@ -455,7 +455,7 @@ impl UpstreamExchange {
         }
     }
 
-    /// What a modern server wants, its state bound to who asked and what for.
+    /// The `input_required` result of a stateless-era server, with its state signed for the principal and the request.
     fn sealed(&self, result: &str) -> String {
         let members = Members::read(result).unwrap_or_default();
         match (members.string("requestState"), self.gateway.seal.get()) {
@@ -500,7 +500,7 @@ fn task_member(id: &str) -> String {
     params_text(&[(TASK_ID, &quoted(id))])
 }
 
-/// The parameters of a progress notification with the client's own token.
+/// The parameters of a progress notification, with the client's own token.
 fn with_token(params: &str, token: &str) -> String {
     let members = Members::read(params).unwrap_or_default();
     let mut kept = vec![("progressToken", token)];

@@ -1,4 +1,4 @@
-//! Whether a call may still be made when its turn has come.
+//! Checks whether a queued call is still permitted when its slot becomes free.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use switchboard_view::{Scope, View};
 use crate::service::SessionService;
 use crate::session::Session;
 
-/// How a caller came to a tool.
+/// How a caller named a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reached {
     /// By its name in the caller's list.
@@ -20,7 +20,7 @@ pub enum Reached {
 
 impl SessionService {
     /// The check that the board makes when a call has its slot: whether the caller still sees the tool. The call may
-    /// have waited for long.
+    /// have waited in the queue, and the view may have changed since.
     pub fn check_for(
         self: &Arc<Self>,
         scope: &Arc<Scope>,

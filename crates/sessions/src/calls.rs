@@ -1,4 +1,4 @@
-//! Calls of tools that a session sees, by people and in turns.
+//! Tool calls in a session, made through the HTTP API or by a model in a turn.
 
 use std::sync::Arc;
 
@@ -15,40 +15,41 @@ use crate::service::SessionService;
 use crate::session::Session;
 use crate::unknown_tools::is_listed;
 
-/// A call of a tool that a session sees.
+/// A call of a tool in a session.
 #[derive(Debug)]
 pub struct SessionCall {
-    /// The exposed name, also one of an earlier revision, or the canonical one.
+    /// The exposed name of the tool, now or at an earlier revision, or its canonical name.
     pub tool: String,
-    /// A JSON object; `null` counts as an empty one.
+    /// The arguments, a JSON object; `null` counts as an empty one.
     pub arguments: Value,
-    /// Who calls; the session is added.
+    /// The caller. The session is added to it.
     pub caller: Caller,
     pub progress: Option<mpsc::Sender<Progress>>,
-    /// What the caller saw when it chose the tool, where that may be something else than what is there now.
+    /// The view from which a model chose the tool, if it may differ from the current one. A tool that is not in both views
+    /// is not called.
     pub seen: Option<Arc<CachedView>>,
 }
 
-/// What came of it.
+/// The result of a call in a session.
 #[derive(Debug)]
 pub enum SessionReply {
-    /// A tool of the catalog was called, which people call so.
+    /// A tool of the catalog was called; the name is its canonical one.
     Called(CanonicalName, CallReport),
-    /// A tool about tools has answered.
+    /// A meta-tool has responded.
     Meta(MetaTool, ToolResult),
-    /// Nothing was called; the refusal is recorded under this id.
+    /// No tool was called; the refusal is recorded under this id.
     Refused(CallError, CallId),
 }
 
 impl SessionService {
-    /// Calls a tool as the session sees it.
+    /// Calls a tool that the session sees. A call that is refused is recorded too.
     pub async fn call_in(
         self: &Arc<Self>,
         session: &Arc<Session>,
         call: SessionCall,
     ) -> SessionReply {
         let cached = if call.seen.is_some() {
-            // A model calls what it was shown; what came since is not meant.
+            // The model chose from `seen`: servers need not list their tools again.
             self.sessions.view_of(session)
         } else {
             let is_known = |view: &View| {
@@ -80,7 +81,7 @@ impl SessionService {
             }
         }
         let found = match view.find(&call.tool) {
-            // What is switched off stays so.
+            // A disabled tool stays disabled under its other names.
             Found::Unknown { nearest } => {
                 let meant = written_by_people(view, &call.tool);
                 let name = meant.and_then(|entry| entry.name.as_deref());
@@ -171,12 +172,12 @@ impl SessionService {
     }
 }
 
-/// The tool that people mean who write `server.tool`, or `tool` where there is one.
+/// The tool of a name as people write it: `server.tool`, or `tool` if only one server has it.
 fn written_by_people<'a>(view: &'a View, name: &str) -> Option<&'a Entry> {
     view.reach(name).ok().or_else(|| view.only_one_called(name))
 }
 
-/// An answer as text and as structure.
+/// A JSON text as a result with text and structured content.
 fn structured(json: String) -> ToolResult {
     ToolResult { structured: serde_json::from_str(&json).ok(), ..ToolResult::text(json) }
 }

@@ -1,4 +1,4 @@
-//! Changes that people make, checked against what there is.
+//! Changes of a session through the API, checked against the current configuration and catalog.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,30 +10,30 @@ use crate::error::SessionError;
 use crate::session::{Draft, OwnServer};
 use switchboard_runtime::Snapshot;
 
-/// What somebody wants to be different. What is left out stays.
+/// A change of a session. Fields that are `None` or empty change nothing.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Change {
     pub title: Option<Option<String>>,
     pub provider: Option<Option<String>>,
     pub model: Option<Option<String>>,
-    /// `Some(None)` binds the session to all servers.
+    /// The servers that the session is bound to; `Some(None)` binds it to all.
     pub servers: Option<Option<BTreeSet<String>>>,
     pub toolsets: BTreeMap<String, bool>,
-    /// By exposed or canonical name; `None` leaves the tool to its toolsets again.
+    /// Single tools that are enabled or disabled, by exposed or canonical name; `None` removes the setting of a tool.
     pub tools: BTreeMap<String, Option<bool>>,
-    /// For each provider the only tools that it is shown; `None` shows it all again.
+    /// For each provider, patterns of the only tools that it gets; `None` removes the restriction.
     pub allow: BTreeMap<String, Option<Vec<String>>>,
-    /// `None` takes the server away.
+    /// Servers that the session attaches; `None` detaches the server.
     pub own_servers: BTreeMap<String, Option<OwnServer>>,
 }
 
-/// Longer titles and names of models are somebody's mistake.
+/// The maximum length of titles and model names.
 const MAX_TEXT: usize = 512;
-/// Patterns that one provider's list may have.
+/// The maximum number of patterns in one provider's list.
 const MAX_PATTERNS: usize = 1024;
 
 impl Change {
-    /// Lays the change over a draft, or says what is wrong with it.
+    /// Applies the change to a draft, or says why it is invalid.
     pub(crate) fn apply(
         self,
         snapshot: &Snapshot,
@@ -97,7 +97,7 @@ fn check_servers(
     let is_known = |name: &String| {
         snapshot.known_servers().contains(name)
             || (name == local && snapshot.index().has_server(&ServerName::local()))
-            // What was bound stays, also when the configuration has lost it meanwhile.
+            // A server that is bound stays bound, also when it is no longer configured.
             || selection.servers.as_ref().is_some_and(|bound| bound.contains(name))
     };
     match servers.iter().find(|name| !is_known(name)) {
@@ -120,7 +120,7 @@ fn switch_set(
     is_on: bool,
 ) -> Result<(), SessionError> {
     let mode = view.mode();
-    // A set that the configuration has lost can still be switched off.
+    // A toolset that is no longer configured can still be disabled.
     let is_lost = !is_on && selection.toolsets.contains_key(&set);
     if view.toolset(&set).is_none() && !is_lost {
         let known = match view.set_names() {
@@ -155,7 +155,7 @@ fn switch_tool(
     tool: &str,
     is_on: Option<bool>,
 ) -> Result<(), SessionError> {
-    // A switch outlives its tool, and can be taken back then too.
+    // The setting of a tool that no longer exists can still be removed.
     if is_on.is_none() && selection.tools.remove(tool).is_some() {
         return Ok(());
     }

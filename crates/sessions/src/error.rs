@@ -1,22 +1,22 @@
-//! Why a session cannot be had, or not be changed like that.
+//! Errors of finding and changing sessions.
 
 use switchboard_store::{StoreError, StoreFailure};
 
-/// What went wrong.
+/// Why a session cannot be found, created or changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionError {
     Unknown(String),
     Taken(String),
     BadName(String),
     TooMany,
-    /// Somebody else changed the tools since the caller looked.
+    /// The session has another revision than the caller expects: its tools have changed.
     Stale {
         expected: u64,
         current: u64,
     },
-    /// The change names something that there is not, or that cannot be.
+    /// The change is invalid, for example because it names a toolset that does not exist.
     Refused(String),
-    /// The store failed; a change that was to be stored was not made.
+    /// The store failed; nothing was changed.
     Store(StoreFailure),
 }
 
@@ -32,7 +32,7 @@ impl std::fmt::Display for SessionError {
             Self::TooMany => f.write_str("there are too many sessions; end some first"),
             Self::Stale { expected, current } => write!(
                 f,
-                "the tools of this session are at revision {current}, not {expected}: look again, then change them"
+                "the tools of this session are at revision {current}, not {expected}: read them again, then repeat the change"
             ),
             Self::Refused(reason) => f.write_str(reason),
             Self::Store(failure) => failure.fmt(f),

@@ -1,10 +1,9 @@
 //! Sessions: every chat and every MCP client has its own live, revisioned view of the tools.
 //!
-//! [`SessionService`] is what the faces of the program use: it makes, changes and ends sessions, attaches servers, gives
-//! views, runs calls and meta-tools, and follows the board's snapshots. [`Sessions`] is the table behind it. A
-//! [`Session`] has what was chosen in it, its revision and its view ([`CachedView`](switchboard_runtime::CachedView)).
-//! The revision takes a step when the tools of the session change, whether the session was changed or a server changed
-//! its list.
+//! The MCP server, the HTTP API and turns use [`SessionService`]: it creates, changes and ends sessions, attaches servers,
+//! computes views, runs calls and meta-tools, and follows the board's snapshots. [`Sessions`] is the table behind it. A
+//! [`Session`] holds its selection of tools, its revision and its view ([`CachedView`](switchboard_runtime::CachedView)).
+//! The revision increases by one when the tools of the session change, through a change of the session or of the catalog.
 
 mod call_check;
 mod calls;

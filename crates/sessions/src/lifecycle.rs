@@ -1,4 +1,4 @@
-//! Sessions are made, found, changed and ended, with the servers that they attach.
+//! Creates, finds, changes and ends sessions, and attaches their servers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use crate::error::SessionError;
 use crate::service::SessionService;
 use crate::session::{OwnServer, Session};
 
-/// How long a session that wakes waits for its servers before their tools count as gone.
+/// How long a session that is loaded from the store waits for its servers before their tools count as removed.
 const WAIT_FOR_SERVERS: Duration = Duration::from_secs(3);
 
-/// How long a change of a session waits for the servers that it attaches, unless it says otherwise.
+/// How long a change of a session waits by default for the servers that it attaches.
 pub const ATTACH_WAIT: Duration = Duration::from_secs(15);
 
 impl SessionService {
-    /// Makes a session for somebody, within the limits of the configuration. Returns when the servers that it attaches
-    /// have connected or failed, or after `wait`.
+    /// Creates a session within the configured limits. Returns when the servers that it attaches have connected or failed,
+    /// or after `wait`.
     pub async fn new_session(
         &self,
         name: Option<&str>,
@@ -32,13 +32,15 @@ impl SessionService {
         let limit = self.board.plan().gateway.max_sessions_per_principal as usize;
         let servers = change.own_servers.clone();
         for (name, server) in &servers {
-            // What is wrong with it is said before anything is made.
+            // Invalid servers are refused before anything is created.
             server.as_ref().map(|server| attached(name, server)).transpose()?;
         }
         let session = self.sessions.create(name, owner, limit, change).await?;
         if let Err(error) = self.attach(&session.id, &servers).await {
             if let Err(error) = self.end_session(&session).await {
-                tracing::warn!("a session that was not made whole could not be removed: {error}");
+                tracing::warn!(
+                    "a session whose servers could not be attached could not be removed: {error}"
+                );
             }
             return Err(error);
         }
@@ -46,7 +48,7 @@ impl SessionService {
         Ok(session)
     }
 
-    /// The session of this id if it belongs to `owner`; anybody's for `None`.
+    /// The session of this id if it belongs to `owner`, or to any owner for `None`.
     pub async fn session(
         &self,
         id: &str,
@@ -63,8 +65,8 @@ impl SessionService {
         self.sessions.of(id, owner).await
     }
 
-    /// Changes a session in one step and tells everybody whom it concerns. Returns when the servers that the change
-    /// attaches have connected or failed, or after `wait`: then their tools are there for the next turn.
+    /// Changes a session atomically and notifies the observers. Returns when the servers that the change attaches have
+    /// connected or failed, or after `wait`; the next turn then has their tools.
     pub async fn change_session(
         &self,
         session: &Arc<Session>,
@@ -87,14 +89,14 @@ impl SessionService {
         Ok(())
     }
 
-    /// Ends a session; its clients are told. Where that cannot be stored, nothing has ended.
+    /// Ends a session and its clients. If that cannot be stored, the session goes on.
     pub async fn end_session(&self, session: &Arc<Session>) -> Result<(), SessionError> {
         self.sessions.end(session, self.clients_of(session)).await?;
         self.release_session(session).await;
         Ok(())
     }
 
-    /// Frees what faces and servers keep for a session that has ended.
+    /// Releases the resources of an ended session: its clients, its server processes and its attached servers.
     pub async fn release_session(&self, session: &Arc<Session>) {
         self.session_ended(session);
         self.stateless_clients.forget(session);
@@ -104,12 +106,12 @@ impl SessionService {
         }
     }
 
-    /// The servers that a session attached, and how they are doing.
+    /// The servers that a session has attached, with their connection status.
     pub fn attached(&self, session: &str) -> Vec<(AttachedServer, ServerStatus)> {
         self.board.attached(session)
     }
 
-    /// Waits until what a change attached has connected or failed, and shows the session the result.
+    /// Waits until the attached servers have connected or failed, and brings the session to the resulting catalog.
     async fn wait_for_attached(
         &self,
         session: &Arc<Session>,
@@ -127,7 +129,7 @@ impl SessionService {
         self.sessions.view_of(session);
     }
 
-    /// Connects servers that a session brings.
+    /// Connects the servers that a session attaches.
     async fn attach(
         &self,
         session: &str,
@@ -141,7 +143,7 @@ impl SessionService {
         Ok(())
     }
 
-    /// After a change that was refused: as it was before.
+    /// Restores the attached servers after a refused change.
     async fn put_back(
         &self,
         session: &Session,
@@ -152,7 +154,7 @@ impl SessionService {
             match before.get(name) {
                 Some(old) => {
                     let old = BTreeMap::from([(name.clone(), Some(old.clone()))]);
-                    // It was there a moment ago under the same rules.
+                    // The same server was accepted before, so this does not fail.
                     let _refused = self.attach(&session.id, &old).await;
                 }
                 None => {
@@ -162,7 +164,7 @@ impl SessionService {
         }
     }
 
-    /// Waits until the servers of a session have connected or failed, but not for long: they may do neither.
+    /// Waits until the servers of a session have connected or failed, for at most `WAIT_FOR_SERVERS`.
     async fn wait_for_servers(&self, session: &str) {
         let settled = self.board.attached_settled(session, |_| true);
         if tokio::time::timeout(WAIT_FOR_SERVERS, settled).await.is_err() {
@@ -173,7 +175,7 @@ impl SessionService {
 
 fn attached(name: &str, own: &OwnServer) -> Result<AttachedServer, SessionError> {
     let url = Url::parse(&own.url).map_err(|error| {
-        SessionError::Refused(format!("the address of server '{name}' is no URL: {error}"))
+        SessionError::Refused(format!("the URL of server '{name}' is invalid: {error}"))
     })?;
     let mut server = AttachedServer::new(name, url);
     server.headers = own.headers.clone();

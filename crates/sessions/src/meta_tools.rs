@@ -1,4 +1,4 @@
-//! Calls of the meta-tools: list, search, describe, enable and disable toolsets, and call a tool by its name.
+//! The meta-tools: list, search, describe, enable and disable toolsets, and call a tool by its name.
 
 use std::sync::Arc;
 
@@ -9,41 +9,41 @@ use switchboard_view::{ListEra, MetaTool, Scope, Switched, View};
 use crate::service::SessionService;
 use crate::session::Session;
 
-/// Added to the answer of `enable_toolset` for MCP clients: some never list their tools again.
+/// Added to the result of `enable_toolset` for MCP clients, because some never list their tools again.
 const CALLABLE_AT_ONCE: &str = " They can be called from now on; call_tool runs them at once, also where they are not listed yet.";
 
-/// Says for a client without a session why nothing was switched.
+/// Tells a client without a session why no toolset was enabled or disabled.
 const NO_SESSION: &str =
     "Nothing is switched for clients without a session: run these tools with call_tool.";
 
-/// Who calls a meta-tool.
+/// The caller of a meta-tool.
 #[derive(Debug, Clone, Copy)]
 pub struct MetaCaller<'a> {
     pub scope: &'a Arc<Scope>,
-    /// Without a session nothing can be switched.
+    /// The caller's session. Without one, no toolset can be enabled or disabled.
     pub session: Option<&'a Arc<Session>>,
-    /// What the caller sees.
+    /// The caller's view.
     pub view: &'a Arc<CachedView>,
-    /// The era in which definitions of tools are written.
+    /// The era in whose format tool definitions are written.
     pub era: ListEra,
-    /// Whether the answer of a switch has the definitions of the tools: for callers that do not fetch a list.
+    /// Whether the result includes the definitions of the tools, for callers that do not fetch a list.
     pub wants_definitions: bool,
-    /// Whether the caller fetches its own list after a switch, and may be late.
+    /// Whether the caller fetches its list of tools itself, so that new tools may be missing in it for a while.
     pub lists_itself: bool,
 }
 
 /// The outcome of a meta-tool.
 #[derive(Debug)]
 pub enum MetaOutcome {
-    /// A JSON text, or the reason for the model why there is none.
+    /// The result as JSON text, or an error for the model.
     Answer(Result<String, String>),
-    /// `call_tool`: the tool of this name in this view is to be called with the inner `arguments`, or refused where the
-    /// view does not let it be called.
+    /// `call_tool`: the caller must call the tool of this name in this view with the inner `arguments`, or refuse the call
+    /// if the view does not permit it.
     Call { view: Arc<CachedView>, name: String },
 }
 
 impl SessionService {
-    /// Runs a meta-tool. A switch of toolsets is stored and in force when this returns.
+    /// Runs a meta-tool. A change of toolsets is stored and in effect when this returns.
     pub async fn call_meta_tool(
         &self,
         caller: MetaCaller<'_>,
@@ -63,7 +63,7 @@ impl SessionService {
                 };
                 self.switch(caller, arguments, enable).await
             }
-            // The tools are gone: their names are enough.
+            // Definitions of disabled tools are of no use: names are enough.
             MetaTool::DisableToolset => {
                 let caller = MetaCaller { wants_definitions: false, ..caller };
                 self.switch(caller, arguments, View::disable).await
@@ -85,13 +85,13 @@ impl SessionService {
         })
     }
 
-    /// The view of a caller that names a tool in the arguments of a meta-tool.
+    /// The caller's view for a tool that the arguments name; see [`SessionService::view_with`].
     async fn view_that_reaches(&self, caller: MetaCaller<'_>, name: &str) -> Arc<CachedView> {
         let is_known = |view: &View| view.reach(name).is_ok();
         self.view_with(caller.scope, caller.session, name, is_known).await
     }
 
-    /// Switches toolsets of the caller's session. A caller without one gets the definitions.
+    /// Enables or disables toolsets of the caller's session. A caller without a session gets the definitions only.
     async fn switch(
         &self,
         caller: MetaCaller<'_>,

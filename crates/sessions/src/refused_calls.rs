@@ -1,5 +1,5 @@
-//! Calls in sessions that are refused because the session sees no tool of that name, or has switched it off. They are
-//! recorded as every other call is.
+//! Calls in a session of tools that the session does not see or has disabled. They are refused, and recorded as all other
+//! calls are.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::service::SessionService;
 use crate::session::Session;
 
 impl SessionService {
-    /// Records a call in a session that is refused, and answers it.
+    /// Records a refused call in a session and returns the refusal.
     pub(crate) async fn refuse_in(
         &self,
         session: &Arc<Session>,
@@ -26,7 +26,7 @@ impl SessionService {
         SessionReply::Refused(error, id)
     }
 
-    /// Records that a tool is not called which the arguments of `call` may name, as those of `call_tool` do.
+    /// Records a refused call. `requested` is the tool of `call`, or the one that the arguments of `call_tool` name.
     pub(crate) async fn record_refused_in(
         &self,
         session: &Arc<Session>,
@@ -50,7 +50,7 @@ impl SessionService {
     }
 }
 
-/// The tool that a call in a session names, and what the tool would be given.
+/// The tool that a refused call names, and the arguments for it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RequestedIn<'a> {
     pub(crate) name: &'a str,

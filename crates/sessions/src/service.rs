@@ -1,4 +1,4 @@
-//! The sessions of a board, for every face: MCP clients, the HTTP API, turns and the command line.
+//! The sessions of a board, as used by the MCP server, the HTTP API, turns and the command line.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Weak};
@@ -16,31 +16,31 @@ use crate::session_clients::StatelessClients;
 use crate::sessions::Sessions;
 use crate::startup::CatalogShown;
 
-/// How many different warnings about names and patterns are logged in one run.
+/// The maximum number of distinct warnings about names and patterns that are logged in one run.
 const MAX_WARNINGS: usize = 1_000;
-/// How often sessions that nobody uses are dropped from memory.
+/// How often unused sessions are removed from memory.
 const SWEEP_EVERY: Duration = Duration::from_secs(15);
 
-/// A face that shows sessions to clients of its own, such as the MCP server. It is told of changes in the order in
-/// which they happen; a method must not block.
+/// A component that shows sessions to clients of its own, such as the MCP server. Its methods are called in the order of
+/// the changes and must not block.
 pub trait SessionObserver: Send + Sync {
-    /// Another snapshot is in force, and every session in use has the view of it. `is_starting` is true while the
-    /// board still connects its servers.
+    /// A new snapshot is in effect, and every session in memory has its view of it. `is_starting` is true while the board
+    /// still connects its servers.
     fn snapshot_published(&self, is_starting: bool);
 
-    /// A session was changed.
+    /// A session has been changed.
     fn session_changed(&self, session: &Arc<Session>);
 
     /// The ids of the stored clients that end together with a session.
     fn clients_of(&self, session: &Arc<Session>) -> Vec<String>;
 
-    /// A session was ended; its clients are to be told.
+    /// A session has ended. The observer must end its clients.
     fn session_ended(&self, session: &Arc<Session>);
 }
 
-/// The sessions of a board with all that they do: their lifecycle, attached servers, views, calls and meta-tools.
+/// The sessions of a board and everything they do: lifecycle, attached servers, views, calls and meta-tools.
 ///
-/// Each request decides by one snapshot, which it loads here. [`SessionService::shutdown`] ends it.
+/// A request loads one snapshot here and uses it for all decisions. [`SessionService::shutdown`] ends the service.
 pub struct SessionService {
     pub(crate) board: Arc<Board>,
     pub(crate) sessions: Sessions,
@@ -48,7 +48,7 @@ pub struct SessionService {
     pub(crate) stateless_clients: StatelessClients,
     pub(crate) stop: CancellationToken,
     observers: Mutex<Vec<Weak<dyn SessionObserver>>>,
-    /// What has been logged. A server that comes and goes is not warned of again.
+    /// Warnings that have been logged, so that a server that reconnects does not repeat them.
     warned_of: Mutex<HashSet<String>>,
     tasks: TaskTracker,
 }
@@ -60,9 +60,9 @@ impl std::fmt::Debug for SessionService {
 }
 
 impl SessionService {
-    /// Starts to follow the board.
+    /// Starts to follow the snapshots of the board.
     pub fn start(board: Arc<Board>) -> Arc<Self> {
-        // Read before the first snapshot is used: then the catalog is whole.
+        // Read before the first snapshot is loaded: if the start is finished, that snapshot is complete.
         let is_started = board.startup().is_finished();
         let sessions = Sessions::new(board.store().clone(), board.published().clone());
         let service = Arc::new(Self {
@@ -84,7 +84,7 @@ impl SessionService {
         service
     }
 
-    /// Has a face told of changes for as long as it lives.
+    /// Registers an observer. It is removed when it is dropped.
     pub fn observe(&self, observer: Weak<dyn SessionObserver>) {
         let mut observers = lock(&self.observers);
         observers.retain(|observer| observer.strong_count() > 0);
@@ -95,41 +95,41 @@ impl SessionService {
         lock(&self.observers).iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Writes down what is not written yet and ends the tasks. Faces note their clients before.
+    /// Writes everything that waits to be written, and ends the tasks. Observers must have queued their clients before.
     pub async fn shutdown(&self) {
         self.stop.cancel();
         self.sessions.writes.flush().await;
         self.tasks.close();
-        // The tasks end with `stop`; none of them waits for anything else.
+        // Every task ends with `stop` and waits for nothing else.
         self.tasks.wait().await;
     }
 
-    /// Ends the streams on which clients only listen, so that a server can stop; requests go on.
+    /// Ends event streams, so that an HTTP server can stop gracefully. Running requests go on.
     pub fn end_streams(&self) {
         self.stop.cancel();
     }
 
-    /// Completes when streams are to end.
+    /// Completes when event streams must end.
     pub fn stopping(&self) -> WaitForCancellationFutureOwned {
         self.stop.clone().cancelled_owned()
     }
 
-    /// A token that is cancelled when streams are to end.
+    /// A token that is cancelled when event streams must end.
     pub fn stop_token(&self) -> &CancellationToken {
         &self.stop
     }
 
-    /// The board that sessions call.
+    /// The board whose tools the sessions call.
     pub fn board(&self) -> &Arc<Board> {
         &self.board
     }
 
-    /// All sessions.
+    /// The table of sessions.
     pub fn sessions(&self) -> &Sessions {
         &self.sessions
     }
 
-    /// The stateless clients that were seen last.
+    /// The stateless-era client that was seen last in each session.
     pub fn stateless_clients(&self) -> &StatelessClients {
         &self.stateless_clients
     }
@@ -139,19 +139,19 @@ impl SessionService {
         &self.tasks
     }
 
-    /// Whether policy lets clients reach a tool, by canonical or bare name, whichever face they use.
+    /// Whether policy permits clients to reach a tool, by canonical or bare name.
     pub fn permits(&self, tool: &str) -> bool {
         let snapshot = self.board.snapshot();
         let found = snapshot.catalog().resolve(tool);
         found.is_ok_and(|tool| snapshot.index().permits(tool.name.as_str()))
     }
 
-    /// Whether policy leaves clients anything of a configured server, whichever face they use.
+    /// Whether policy permits clients to reach anything of a configured server.
     pub fn permits_server(&self, server: &str) -> bool {
         self.board.snapshot().knows(&ServerName::new(server))
     }
 
-    /// Toolsets that clients may see, with the tools of each that they can reach.
+    /// The toolsets that clients may see, with their reachable tools.
     pub fn toolsets(&self) -> Vec<(Toolset, Vec<CanonicalName>)> {
         let snapshot = self.board.snapshot();
         let index = snapshot.index();
@@ -162,12 +162,12 @@ impl SessionService {
         index.toolsets().map(|set| (set.clone(), reachable(set))).collect()
     }
 
-    /// The view of a scope in a session, or of a request without a session.
+    /// The view of a scope in a session, or without a session.
     pub fn view_of(&self, scope: &Arc<Scope>, session: Option<&Arc<Session>>) -> Arc<CachedView> {
         self.snapshot_and_view(scope, session).1
     }
 
-    /// The same with the snapshot that the view is of.
+    /// The view together with the snapshot that it was computed from.
     pub fn snapshot_and_view(
         &self,
         scope: &Arc<Scope>,
@@ -179,14 +179,14 @@ impl SessionService {
                 Some(session) => self.sessions.view_through(&snapshot, scope, session),
                 None => snapshot.view_without_session(scope),
             };
-            // Another request may have brought the session to a snapshot that was published since.
+            // A concurrent request may have brought the session to a newer snapshot: load again.
             if view.version() == snapshot.version() {
                 return (snapshot, view);
             }
         }
     }
 
-    /// Tells every face that a session has been changed.
+    /// Notifies every observer that a session has been changed.
     pub fn session_changed(&self, session: &Arc<Session>) {
         for observer in self.observers() {
             observer.session_changed(session);
@@ -203,7 +203,7 @@ impl SessionService {
         }
     }
 
-    /// Logs warnings about names and patterns, each once.
+    /// Logs warnings about names and patterns, each one once.
     fn warn_once(&self) {
         let mut warned_of = lock(&self.warned_of);
         for warning in self.board.warnings() {
@@ -218,7 +218,7 @@ impl SessionService {
     }
 }
 
-/// Brings sessions to each new snapshot and tells the faces.
+/// Brings sessions to each new snapshot and notifies the observers.
 async fn follow(service: Arc<SessionService>) {
     let mut versions = service.board.versions();
     let startup = service.board.startup();
@@ -238,12 +238,12 @@ async fn follow(service: Arc<SessionService>) {
         for observer in service.observers() {
             observer.snapshot_published(service.is_starting());
         }
-        // Only now: requests that waited for the catalog see its tools.
+        // Noted last, so that requests that waited for the catalog see its tools in their sessions.
         service.shown.note(reached);
     }
 }
 
-/// Drops sessions from memory that nobody uses; the store has them. Their attached servers are disconnected.
+/// Removes unused sessions from memory; they stay stored. Their attached servers are disconnected.
 async fn sweep(service: Arc<SessionService>) {
     loop {
         let idle = service.board.plan().gateway.session_idle;

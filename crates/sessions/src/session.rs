@@ -1,4 +1,4 @@
-//! One session: what is chosen in it, what it sees, and how that came to be.
+//! One session: its selection of tools, its view, and the history of its revisions.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock};
@@ -14,22 +14,22 @@ use crate::error::SessionError;
 use crate::write_queue::now_ms;
 use switchboard_runtime::{CachedView, PublishedSnapshot, Snapshot};
 
-/// Steps that are remembered, for listeners who come back.
+/// The number of revision steps that are kept, for clients that reconnect to the event stream.
 const KEPT_STEPS: usize = 64;
-/// Of these, steps whose tools are remembered too, for deltas. Looks may be large where nobody shares them.
+/// The number of steps whose previous view is kept too, for deltas. A view that is not shared may be large.
 const KEPT_LOOKS: usize = 8;
 
-/// How long a change waits for those before it. Each of them waits for the store, which may be slow.
+/// How long a change waits for earlier changes of the session, which wait for the store.
 const TURN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Whose session it is.
+/// What a session belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionKind {
-    /// Of one legacy client; ends with it.
+    /// One session-era client; the session ends with it.
     Client,
-    /// Made by somebody, for a chat or as an endpoint that clients of both eras may share.
+    /// An owner who created it, for a chat or as an MCP endpoint that clients of both eras may share.
     Endpoint,
-    /// Of everybody who shows the same credential.
+    /// A credential: all its stateless requests share the session.
     Principal,
 }
 
@@ -51,26 +51,26 @@ impl SessionKind {
     }
 }
 
-/// What people say about a session.
+/// The descriptive fields of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct About {
     pub title: Option<String>,
-    /// The provider that it talks to, and the model there.
+    /// The LLM provider and the model that the session uses.
     pub provider: Option<String>,
     pub model: Option<String>,
 }
 
-/// An MCP server that a session brings with it.
+/// An MCP server that a session attaches for itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnServer {
     pub url: String,
-    /// The legacy transport, where the server has no other.
+    /// Whether the server has only the HTTP+SSE transport of 2024-11-05.
     pub is_sse: bool,
-    /// Sent with every request to it, and shown to nobody.
+    /// Headers of every request to the server. They are never shown.
     pub headers: BTreeMap<String, Secret>,
 }
 
-/// What a change may touch.
+/// The part of a session that a change can modify.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Draft {
     pub about: About,
@@ -81,9 +81,9 @@ pub struct Draft {
 /// Why the tools of a session changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// Somebody changed the session.
+    /// The session was changed.
     Session,
-    /// The servers, or the configuration, have others now.
+    /// The catalog or the configuration has changed.
     Catalog,
 }
 
@@ -99,16 +99,16 @@ impl Cause {
 /// One step of the revision.
 #[derive(Debug, Clone)]
 pub struct Step {
-    /// The revision that it led to.
+    /// The revision after the step.
     pub revision: u64,
     pub cause: Cause,
     pub difference: Arc<Difference>,
     pub at_ms: i64,
-    /// What was seen before it, while that is remembered.
+    /// The view before the step, as long as it is kept.
     before: Option<Arc<CachedView>>,
 }
 
-/// What a session is at one moment.
+/// The state of a session at one moment.
 #[derive(Debug, Clone)]
 pub struct SessionState {
     pub draft: Draft,
@@ -117,19 +117,19 @@ pub struct SessionState {
     pub updated_at_ms: i64,
 }
 
-/// A chat, or a connected MCP client.
+/// A session: of a chat, of a connected MCP client, or shared by the holders of a credential.
 #[derive(Debug)]
 pub struct Session {
     pub id: Arc<str>,
     pub kind: SessionKind,
     pub owner: Arc<str>,
     pub created_at_ms: i64,
-    /// What it narrows itself to; nothing unless it is the session of one client.
+    /// The scope of the session; unrestricted unless it belongs to one client.
     pub scope: Arc<Scope>,
     state: Mutex<SessionInner>,
-    /// One change at a time: a change is decided, stored, and only then in force.
+    /// Serialises changes: a change is decided, then stored, and only then in effect.
     changes: Arc<Semaphore>,
-    /// The revision, for who waits for the next one. Few sessions are waited for.
+    /// The current revision, for waiting on the next one. Created on first use: most sessions have no follower.
     news: OnceLock<watch::Sender<u64>>,
 }
 
@@ -138,16 +138,16 @@ struct SessionInner {
     about: About,
     servers: BTreeMap<String, OwnServer>,
     cached: Arc<CachedView>,
-    /// The snapshot that `cached` is from.
+    /// The version of the snapshot that `cached` was computed from.
     snapshot: u64,
     revision: u64,
     updated_at_ms: i64,
     steps: VecDeque<Step>,
-    /// Nobody will find it any more.
+    /// Whether the session has ended and was removed from the table.
     is_ended: bool,
 }
 
-/// What a session begins with.
+/// The initial state of a session, new or loaded from the store.
 #[derive(Debug)]
 pub(crate) struct Beginning {
     pub(crate) id: Arc<str>,
@@ -190,7 +190,7 @@ impl Session {
         self.state.lock()
     }
 
-    /// What it is now, as far as it has looked.
+    /// The current state, at the snapshot that the session was refreshed to last.
     pub fn now(&self) -> SessionState {
         let state = self.state();
         SessionState {
@@ -201,7 +201,7 @@ impl Session {
         }
     }
 
-    /// Whether it brought servers of its own.
+    /// Whether the session has attached servers.
     pub fn has_servers(&self) -> bool {
         !self.state().servers.is_empty()
     }
@@ -210,21 +210,21 @@ impl Session {
         self.state().revision
     }
 
-    /// Brings the session to a snapshot; `true` when that made a step, which is to be written down.
+    /// Brings the session to a snapshot. The flag is `true` if that changed the revision, which must then be stored.
     pub(crate) fn refresh(&self, snapshot: &Snapshot) -> (Arc<CachedView>, bool) {
         let mut state = self.state();
         let is_new = self.renew(&mut state, snapshot);
         (state.cached.clone(), is_new)
     }
 
-    /// The order and the earlier names for a narrower view of this session, with what is chosen.
+    /// The selection, with the order and the earlier names of tools, to compute a narrower view of this session.
     pub(crate) fn seen(&self) -> (Arc<Selection>, Arc<Past>) {
         let view = &self.state().cached.clone().view;
         (view.selection().clone(), view.past().clone())
     }
 
     fn renew(&self, state: &mut SessionInner, snapshot: &Snapshot) -> bool {
-        // A request may still hold an older snapshot; the session does not go back.
+        // A request may still hold an older snapshot; the session never goes back.
         if state.snapshot >= snapshot.version() {
             return false;
         }
@@ -234,8 +234,8 @@ impl Session {
         self.step(state, cached, Cause::Catalog, false, now_ms())
     }
 
-    /// Waits until no other change of this session is being stored. Changes that are made while the turn is held never
-    /// undo each other.
+    /// Waits until no other change of this session is being stored. While the permit is held, no other change can be made,
+    /// so that changes do not overwrite each other.
     pub(crate) async fn turn_to_change(&self) -> Result<OwnedSemaphorePermit, SessionError> {
         let turn = tokio::time::timeout(TURN_TIMEOUT, self.changes.clone().acquire_owned()).await;
         let Ok(Ok(turn)) = turn else {
@@ -246,11 +246,11 @@ impl Session {
         Ok(turn)
     }
 
-    /// Decides a change and says what the session would be with it, without changing anything yet: `None` where it
-    /// would stay the same. `expected` is the revision that the caller has seen. The flag says whether looking at the
-    /// snapshot made a step that is to be written down.
+    /// Computes the state of the session after a change, without changing it: `None` if the state would be the same.
+    /// `expected` is the revision that the caller knows. The flag says whether the refresh to the current snapshot changed
+    /// the revision, which must then be stored.
     ///
-    /// The snapshot is loaded under the session's lock, so that no view of an earlier snapshot replaces a later one.
+    /// The snapshot is loaded under the session's lock, so that a view of an earlier snapshot never replaces a later one.
     pub(crate) fn prepare<T>(
         &self,
         published: &PublishedSnapshot,
@@ -287,7 +287,7 @@ impl Session {
         Ok((answer, Some(next), is_renewed))
     }
 
-    /// Brings a change into force that has been decided and stored.
+    /// Applies a change that has been decided and stored.
     pub(crate) fn adopt(&self, published: &PublishedSnapshot, next: SessionState) {
         let mut state = self.state();
         let snapshot = &*published.load();
@@ -301,7 +301,7 @@ impl Session {
         }
     }
 
-    /// What another selection shows, and whether it is another choice; `None` for the same selection.
+    /// The view of another selection, and whether it chooses other tools; `None` for the same selection.
     fn chosen(
         &self,
         state: &SessionInner,
@@ -312,13 +312,13 @@ impl Session {
         if *selection == **before {
             return None;
         }
-        // That it brings servers now changes nothing by itself: their tools do, when they come.
+        // Attaching a server does not change the tools by itself; the server's tools do when they arrive.
         let is_chosen = !selection.chooses_same(before);
         let past = state.cached.view.past();
         Some((snapshot.view(&self.scope, &Arc::new(selection.clone()), past), is_chosen))
     }
 
-    /// Takes another view, and a step of the revision where that shows something else (or must).
+    /// Replaces the view. The revision increases if the tools differ, or if it `must`.
     fn step(
         &self,
         state: &mut SessionInner,
@@ -355,14 +355,14 @@ impl Session {
         true
     }
 
-    /// A step that was made while the session was asleep; nobody knows any more what it was.
+    /// Increases the revision for changes while the session was not in memory; their details are unknown.
     pub(crate) fn note_unseen_step(&self) {
         let mut state = self.state();
         state.revision += 1;
         state.updated_at_ms = now_ms();
     }
 
-    /// Lets go of who follows it.
+    /// Ends the session and closes the channels of its followers.
     pub(crate) fn end(&self) {
         let mut state = self.state();
         state.is_ended = true;
@@ -371,21 +371,21 @@ impl Session {
         }
     }
 
-    /// Whether it was ended while somebody held it.
+    /// Whether the session has ended while a reference to it was held.
     pub fn is_ended(&self) -> bool {
         self.state().is_ended
     }
 
-    /// Follows the revision.
+    /// A channel with the current revision and all later ones. It closes when the session ends.
     pub fn follow(&self) -> watch::Receiver<u64> {
         let news = self.news.get_or_init(|| watch::Sender::new(0));
-        // Taken under the lock: a step is either seen here or told afterwards.
+        // Under the lock: each step is either in this value or sent afterwards.
         let state = self.state();
         news.send_replace(state.revision);
         news.subscribe()
     }
 
-    /// The steps after a revision, oldest first; `None` when they are no longer all remembered.
+    /// The steps after a revision, oldest first; `None` when some of them are no longer kept.
     pub fn steps_after(&self, revision: u64) -> Option<Vec<Step>> {
         let state = self.state();
         let first = state.steps.front().map_or(state.revision + 1, |step| step.revision);
@@ -395,7 +395,7 @@ impl Session {
         Some(state.steps.iter().filter(|step| step.revision > revision).cloned().collect())
     }
 
-    /// What was seen at a revision, while that is remembered.
+    /// The view at a revision, as long as it is kept.
     pub fn view_at(&self, revision: u64) -> Option<Arc<CachedView>> {
         let state = self.state();
         if revision == state.revision {

@@ -1,4 +1,4 @@
-//! Which MCP clients belong to which session, for people who look at sessions.
+//! The MCP clients of each session, for the HTTP API and the command line.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,19 +13,18 @@ use crate::error::SessionError;
 use crate::service::SessionService;
 use crate::session::{Session, SessionKind};
 
-/// Sessions whose stateless clients are kept. One more drops the one that was seen first.
+/// The maximum number of sessions whose stateless client is kept; beyond it, the one that was seen first is dropped.
 const MAX_STATELESS: usize = 4_096;
 
-/// An MCP client of a session: one with a session of the protocol, connected or expected back, or a stateless one.
+/// An MCP client of a session: of the session era, connected or stored, or of the stateless era.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionClient {
     pub info: ClientInfo,
-    /// The version of the protocol that was agreed on, or that a stateless client uses.
+    /// The negotiated protocol version, or the one of the last stateless request.
     pub protocol_version: String,
 }
 
-/// The client of the stateless era that was seen last in each session, as it described itself in its request. It is
-/// known as long as this process runs.
+/// For each session, the stateless-era client that was seen last, as it described itself. Kept in memory only.
 #[derive(Debug, Default)]
 pub struct StatelessClients(Mutex<HashMap<Arc<str>, SeenClient>>);
 
@@ -41,7 +40,7 @@ impl StatelessClients {
         self.0.lock()
     }
 
-    /// Notes who has sent a request in a session.
+    /// Notes the client of a stateless request in a session.
     pub fn note(&self, session: &Session, info: &ClientInfo, protocol_version: &str) {
         let mut seen = self.seen();
         let is_same = |it: &SeenClient| {
@@ -60,15 +59,15 @@ impl StatelessClients {
         seen.insert(session.id.clone(), it);
     }
 
-    /// Forgets the client of a session that has ended.
+    /// Removes the client of an ended session.
     pub(crate) fn forget(&self, session: &Session) {
         self.seen().remove(&session.id);
     }
 }
 
 impl SessionService {
-    /// The clients of each session, by the id of the session; with an owner, only those of that owner. Of the clients of
-    /// the stateless era it is the one that was seen last.
+    /// The clients of each session by session id, for one owner or for all. Of stateless-era clients it has the one that was
+    /// seen last.
     pub async fn session_clients(
         &self,
         owner: Option<&str>,

@@ -1,4 +1,4 @@
-//! Between sessions and the store.
+//! Converts sessions to and from their rows in the store.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use switchboard_view::{DeclaredTool, Past, Scope, Selection, read_declared, snap
 use crate::session::{About, Beginning, Draft, OwnServer, Session, SessionKind, SessionState};
 use switchboard_runtime::CachedView;
 
-/// What has no column of its own.
+/// The fields that have no column of their own, stored as JSON.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct KeptState {
@@ -24,7 +24,7 @@ struct KeptState {
     retired: Vec<(String, String, String)>,
     #[serde(skip_serializing_if = "Option::is_none")]
     scope: Option<Scope>,
-    /// Where an earlier version kept the toolsets.
+    /// The toolsets, as earlier versions of the program stored them.
     #[serde(skip_serializing)]
     enabled: Vec<String>,
 }
@@ -71,7 +71,7 @@ pub(crate) fn snapshot(cached: &CachedView) -> SessionSnapshot {
     SessionSnapshot { digest: cached.digest().to_owned(), tools }
 }
 
-/// What the row of a session says about it, without its tools.
+/// The stored fields of a session that a change can modify.
 pub(crate) fn draft_of(stored: &StoredSession) -> Draft {
     let state: KeptState = serde_json::from_str(&stored.state).unwrap_or_default();
     draft(stored, state).0
@@ -97,13 +97,13 @@ fn draft(stored: &StoredSession, state: KeptState) -> (Draft, Vec<DeclaredTool>,
     (Draft { about, selection, servers }, retired.collect(), state.scope.unwrap_or_default())
 }
 
-/// A session as it was, with the tools that it saw.
+/// The initial state of a stored session, with the tools that it saw last.
 pub(crate) fn revived(stored: &StoredSession, tools: Option<&str>) -> Beginning {
     let state: KeptState = serde_json::from_str(&stored.state).unwrap_or_default();
     let (draft, retired, scope) = draft(stored, state);
     let tools: Value = tools.and_then(|tools| serde_json::from_str(tools).ok()).unwrap_or_default();
     let declared = read_declared(&tools);
-    // Nothing to keep in its place is the same for all, so that they share what they see.
+    // New sessions share one empty `Past`, so that they can share cached views.
     let is_new = declared.is_empty() && retired.is_empty();
     let past = if is_new { Past::default() } else { Past::new(declared, retired) };
     Beginning {

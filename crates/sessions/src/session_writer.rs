@@ -1,4 +1,4 @@
-//! The task that writes sessions and clients: writes that somebody waits for first, then what was noted.
+//! The task that writes sessions and clients to the store: acknowledged writes first, then background writes.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use crate::write_queue::{Acknowledged, AwaitedWrite, Changed, Note, lock};
 use switchboard_runtime::PublishedSnapshot;
 
 const PER_WRITE: usize = 256;
-/// What is remembered of notes that could not be written yet, of each kind. What comes when that is full is lost: a
-/// client then finds an earlier state of itself, or is told of a change that it knows.
+/// The maximum number of background writes of each kind that wait for a retry. Further ones are lost: a client is then
+/// restored with an earlier state, or gets a notification of a change that it knows.
 const MOST_NOTED: usize = 16_384;
 
 pub(crate) struct SessionWriter {
@@ -21,11 +21,11 @@ pub(crate) struct SessionWriter {
     published: PublishedSnapshot,
     changed: Changed,
     noted: Noted,
-    /// Snapshots that are known to be in the store.
+    /// Digests of tool lists that are known to be in the store.
     written: HashSet<String>,
 }
 
-/// What is to be written in the background. It stays here until it is written.
+/// Background writes. They stay here until they are committed.
 #[derive(Default)]
 struct Noted {
     puts: HashMap<String, StoredClient>,
@@ -46,7 +46,7 @@ impl SessionWriter {
         loop {
             tokio::select! {
                 count = inbox.recv_many(&mut notes, PER_WRITE) => if count == 0 { return },
-                // What could not be written before is written as soon as the store takes it.
+                // Retry failed writes as soon as the store recovers.
                 Ok(()) = outages.changed() => {}
             }
             let (mut wanted, mut flushes) = (Vec::new(), Vec::new());
@@ -58,7 +58,7 @@ impl SessionWriter {
                 }
             }
             self.write_wanted(wanted).await;
-            // While the store fails, nobody waits longer because of notes.
+            // During an outage, background writes would only delay the acknowledged ones.
             if self.store.outage().is_none() {
                 self.write_noted().await;
             }
@@ -68,7 +68,7 @@ impl SessionWriter {
         }
     }
 
-    /// Writes what callers wait for in one transaction, brings it into force and tells them.
+    /// Commits the acknowledged writes in one transaction, applies them in memory and reports the result.
     async fn write_wanted(&mut self, wanted: Vec<AwaitedWrite>) {
         if wanted.is_empty() {
             return;
@@ -90,7 +90,7 @@ impl SessionWriter {
                 let failure = StoreFailure::from(error);
                 for AwaitedWrite { write, reply, held } in wanted {
                     if let Acknowledged::Begin { session, .. } = write {
-                        // It never was.
+                        // The session was never created.
                         lock(&self.changed).remove(&session.id);
                     }
                     drop(held);
@@ -131,7 +131,7 @@ impl SessionWriter {
                 let (revision, digest) = (next.revision, next.cached.digest().to_owned());
                 session.adopt(&self.published, *next);
                 let now = session.now();
-                // The catalog changed while the session was being stored: then it took one more step.
+                // The catalog changed while the change was being stored: the session has taken a further step.
                 if now.revision != revision || now.cached.digest() != digest {
                     lock(&self.changed).insert(session.id.clone(), session);
                 }
@@ -156,17 +156,20 @@ impl SessionWriter {
         }
     }
 
-    /// Writes what was noted. What the store does not take is kept for later.
+    /// Commits the background writes. Those that fail are kept for a retry.
     async fn write_noted(&mut self) {
         let sessions: Vec<_> = {
             let mut changed = lock(&self.changed);
             changed.drain().map(|(_, session)| session).filter(|it| !it.is_ended()).collect()
         };
         if let Err(error) = self.try_noted(&sessions).await {
-            tracing::debug!(error = error.in_full(), "sessions could not be written down yet");
+            tracing::debug!(
+                error = error.in_full(),
+                "sessions could not be stored yet; the write is retried"
+            );
             let mut changed = lock(&self.changed);
             for session in sessions {
-                // One that is lost here is one step ahead of its stored state, which waking it finds out too.
+                // A step that is lost here is detected when the session is loaded from the store.
                 if changed.len() < MOST_NOTED {
                     changed.entry(session.id.clone()).or_insert(session);
                 }
@@ -200,7 +203,7 @@ impl SessionWriter {
 }
 
 impl Noted {
-    /// What came last about a client is what counts.
+    /// Merges a background write with those that wait: the latest about a client wins.
     fn take(&mut self, note: Note) {
         match note {
             Note::Put(client) => {

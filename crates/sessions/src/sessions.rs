@@ -1,4 +1,4 @@
-//! All sessions: made, found, changed, listed and ended.
+//! The table of sessions: create, find, change, list and end.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::session_rows;
 use crate::write_queue::{Acknowledged, WriteQueue, lock, now_ms};
 use switchboard_runtime::{CachedView, PublishedSnapshot, Snapshot};
 
-/// A session in a list.
+/// A session in a list of sessions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
     pub id: String,
@@ -30,7 +30,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// What there is to say about a session that somebody holds.
+    /// The summary of a session in memory.
     pub fn of(session: &Session) -> Self {
         let now = session.now();
         Self {
@@ -47,7 +47,7 @@ impl Summary {
 
 type Reserved = Arc<Mutex<HashSet<String>>>;
 
-/// A name that nobody else can give a session while this is held.
+/// Reserves a session id; no other session can be created with it while this is held.
 struct Reservation(Reserved, String);
 
 impl Drop for Reservation {
@@ -56,13 +56,13 @@ impl Drop for Reservation {
     }
 }
 
-/// The sessions of this process and those that the store keeps for it.
+/// The sessions in memory and those in the store.
 #[derive(Debug)]
 pub struct Sessions {
     published: PublishedSnapshot,
-    /// Sessions that are in use.
+    /// Sessions in memory.
     present: Mutex<HashMap<Arc<str>, Arc<Session>>>,
-    /// Names of sessions that are being made.
+    /// Ids of sessions that are being created.
     reserved: Reserved,
     pub writes: WriteQueue,
     open_scope: Arc<Scope>,
@@ -79,7 +79,7 @@ impl Sessions {
         }
     }
 
-    /// Where sessions find the snapshot in force.
+    /// The published snapshots of the board.
     pub fn published(&self) -> &PublishedSnapshot {
         &self.published
     }
@@ -92,7 +92,7 @@ impl Sessions {
         self.present.lock()
     }
 
-    /// Brings every session in use to the snapshot in force. Those whose tools differ take a step of their revision.
+    /// Brings every session in memory to the current snapshot. The revision increases where the tools differ.
     pub fn refresh_all(&self) {
         let present: Vec<_> = self.present().values().cloned().collect();
         for session in present {
@@ -100,7 +100,7 @@ impl Sessions {
         }
     }
 
-    /// What a session sees now.
+    /// The view of a session at the current snapshot.
     pub fn view_of(&self, session: &Arc<Session>) -> Arc<CachedView> {
         self.refresh(&self.published.load(), session)
     }
@@ -113,8 +113,8 @@ impl Sessions {
         cached
     }
 
-    /// What a session sees of a snapshot through a scope, in the session's own order. A session that has seen a later
-    /// snapshot does not go back: then the view is of that one, if the scope is the session's own.
+    /// The view of a session through a scope, in the session's own order of tools. A session that has seen a newer snapshot
+    /// than `snapshot` does not go back: if the scope is the session's own, the view is of the newer snapshot.
     pub fn view_through(
         &self,
         snapshot: &Snapshot,
@@ -129,7 +129,7 @@ impl Sessions {
         snapshot.view(scope, &selection, &past)
     }
 
-    /// Makes a session for somebody; it is stored when this returns. Without a name it gets one that cannot be guessed.
+    /// Creates a session. It is stored when this returns. Without a name, its id is random and cannot be guessed.
     pub async fn create(
         &self,
         name: Option<&str>,
@@ -163,13 +163,13 @@ impl Sessions {
         Ok(self.enter(session))
     }
 
-    /// Reserves the name of a session that is being made; `None` where somebody else is making one of that name.
+    /// Reserves the id of a session that is being created; `None` if another one is being created with it.
     fn reserve(&self, id: &str) -> Option<Reservation> {
         let is_free = lock(&self.reserved).insert(id.to_owned());
         is_free.then(|| Reservation(Arc::clone(&self.reserved), id.to_owned()))
     }
 
-    /// Puts a session that has just been stored among those in use. What changed meanwhile it sees now.
+    /// Adds a session that has just been stored to the table, and brings it to the current snapshot.
     fn enter(&self, session: Arc<Session>) -> Arc<Session> {
         let session = self.present().entry(session.id.clone()).or_insert(session).clone();
         self.view_of(&session);
@@ -200,8 +200,7 @@ impl Sessions {
         Session::begin(snapshot, beginning)
     }
 
-    /// A session for a client of the session era that has just come. Nobody else finds it, and it is not stored, until
-    /// [`Self::admit_client`].
+    /// A session for a new session-era client. It cannot be found and is not stored until [`Self::admit_client`].
     pub fn for_client(&self, client: &str, owner: &str, scope: Arc<Scope>) -> Arc<Session> {
         let snapshot = self.snapshot();
         let selection = snapshot.first_selection(&scope);
@@ -210,7 +209,7 @@ impl Sessions {
         self.begin(&snapshot, &id, SessionKind::Client, owner, Some(scope), draft)
     }
 
-    /// Stores a client, with its session where that was made for it alone; returns when both are committed.
+    /// Stores a client, and its session if it is the client's own. Returns when both are committed.
     pub async fn admit_client(
         &self,
         client: StoredClient,
@@ -225,14 +224,14 @@ impl Sessions {
         Ok(())
     }
 
-    /// Takes a client that is served although it is not stored: one that cannot come back after this process.
+    /// Adds a client and its session without storing them first. They are stored in the background if the store recovers.
     pub fn admit_unstored_client(&self, client: StoredClient, session: &Arc<Session>) {
         self.enter(session.clone());
         self.writes.note_session(session);
         self.writes.note_client(client);
     }
 
-    /// The state that everybody with one credential shares, where the configuration wants that.
+    /// The session that all stateless requests with one credential share, if so configured. Created on first use.
     pub async fn for_principal(&self, owner: &str) -> Result<Arc<Session>, SessionError> {
         let id = format!("principal:{owner}");
         if let Some(session) = self.find(&id).await? {
@@ -245,7 +244,7 @@ impl Sessions {
         Ok(self.present().entry(session.id.clone()).or_insert(session).clone())
     }
 
-    /// The session of this id, from the store where it is asleep.
+    /// The session of this id, from memory or from the store.
     pub async fn find(&self, id: &str) -> Result<Option<Arc<Session>>, SessionError> {
         let present = self.present().get(id).cloned();
         if present.is_some() {
@@ -253,7 +252,7 @@ impl Sessions {
         }
         let Some(stored) = self.writes.store.session(id).await? else { return Ok(None) };
         let session = self.wake(&stored).await?;
-        // Two may wake it at the same time; the first one counts.
+        // Two requests may load the session at the same time; the first one wins.
         Ok(Some(self.present().entry(session.id.clone()).or_insert(session).clone()))
     }
 
@@ -264,7 +263,7 @@ impl Sessions {
         };
         let session =
             Session::begin(&self.snapshot(), session_rows::revived(stored, tools.as_deref()));
-        // What changed while it was asleep is one step.
+        // All changes while the session was not in memory count as one step.
         let is_same = stored.snapshot.as_deref() == Some(session.now().cached.digest());
         if !is_same && stored.snapshot.is_some() {
             session.note_unseen_step();
@@ -273,7 +272,7 @@ impl Sessions {
         Ok(session)
     }
 
-    /// The session of this id if it belongs to `owner`; anybody's for `None`.
+    /// The session of this id if it belongs to `owner`, or to any owner for `None`.
     pub async fn of(&self, id: &str, owner: Option<&str>) -> Result<Arc<Session>, SessionError> {
         let found = self.find(id).await?;
         found
@@ -281,8 +280,8 @@ impl Sessions {
             .ok_or_else(|| SessionError::Unknown(id.to_owned()))
     }
 
-    /// Changes a session in one step; the change is stored and in force when this returns, or was not made.
-    /// `expected` is the revision that the caller has seen. Dropping the future does not undo the change.
+    /// Changes a session atomically: the change is stored and in effect when this returns `Ok`, else nothing has changed.
+    /// `expected` is the revision that the caller knows. Dropping the future does not undo the change.
     pub async fn change(
         &self,
         session: &Arc<Session>,
@@ -298,7 +297,7 @@ impl Sessions {
         .await
     }
 
-    /// Switches toolsets as a meta-tool wants it, seen through the scope of who asks; as [`Self::change`].
+    /// Enables or disables toolsets for a meta-tool, within the scope of its caller. Otherwise as [`Self::change`].
     pub async fn switch(
         &self,
         session: &Arc<Session>,
@@ -355,7 +354,7 @@ impl Sessions {
         )
     }
 
-    /// Ends a session with these clients of it; it is gone from the store when this returns, or still there.
+    /// Ends a session and these clients. On `Ok` both are removed from the store, else nothing has changed.
     pub async fn end(
         &self,
         session: &Arc<Session>,
@@ -368,14 +367,14 @@ impl Sessions {
         Ok(())
     }
 
-    /// Ends the session of a client that nobody has seen for long; the store forgets it when it can.
+    /// Ends the session of a client that was idle for too long. It is removed from the store in the background.
     pub fn expire(&self, session: &Session) {
         self.present().remove(&session.id);
         session.end();
         self.writes.note_session_gone(&session.id);
     }
 
-    /// Lets go of sessions that nobody uses; the store has them. Gives those that brought servers of their own.
+    /// Removes unused sessions from memory; they stay stored. Returns those that have attached servers.
     pub fn let_go(&self) -> Vec<Arc<Session>> {
         let mut gone = Vec::new();
         self.present().retain(|_, session| {
@@ -388,7 +387,7 @@ impl Sessions {
         gone
     }
 
-    /// The servers of its own that a session has which is asleep.
+    /// The attached servers of a session that is in the store but not in memory.
     pub async fn servers_of_sleeping(
         &self,
         id: &str,
@@ -401,12 +400,12 @@ impl Sessions {
     }
 }
 
-/// 143 bits from the system, as text that fits a header. It begins with a letter: on a command line, what begins with `-`
-/// would be taken for an option.
+/// 143 random bits as text that is valid in a header. It begins with a letter: a leading `-` would be taken for an option on
+/// a command line.
 pub fn random_text() -> String {
     let mut bytes = [0u8; 18];
     if getrandom::fill(&mut bytes).is_err() {
-        // Without randomness nothing here is safe; an id that cannot be repeated is the least bad answer.
+        // Without system randomness no id is safe; one that is at least unique is used.
         let now = jiff::Timestamp::now().as_nanosecond().to_le_bytes();
         for (to, from) in bytes.iter_mut().zip(now) {
             *to = from;

@@ -1,7 +1,7 @@
-//! Requests that come while the board still connects its servers.
+//! Holds requests that arrive while the board still connects its servers.
 //!
-//! A client that is refused at its first request has no tools for its whole life. So its request waits until the tools
-//! are there, for at most `startup_wait`; then it gets those that are there, and `list_changed` announces the rest.
+//! A client whose first request is refused often never asks again. So the request waits for the tools, for at most
+//! `startup_wait`; then it gets those that are there, and `list_changed` announces the rest.
 
 use switchboard_runtime::StartupStage;
 use tokio::time::Instant;
@@ -9,12 +9,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::service::SessionService;
 
-/// Which catalog of a starting board sessions see.
+/// Which part of the catalog the sessions see while the board starts.
 #[derive(Debug, Default)]
 pub(crate) struct CatalogShown {
-    /// The tools of all servers that the start waits for.
+    /// Cancelled when sessions see the tools of all servers that the start waits for.
     whole: CancellationToken,
-    /// At least the tools of the servers that were ready when a request had waited long enough.
+    /// Cancelled when sessions see at least the tools of the servers that were ready at the deadline of a request.
     part: CancellationToken,
 }
 
@@ -24,7 +24,7 @@ impl CatalogShown {
         self.part.is_cancelled()
     }
 
-    /// The catalog of this stage is shown now.
+    /// Notes that sessions see the catalog of this stage.
     pub(crate) fn note(&self, stage: StartupStage) {
         match stage {
             StartupStage::Connecting => {}
@@ -37,7 +37,7 @@ impl CatalogShown {
     }
 }
 
-/// The board could not start, or was stopped before it did.
+/// The board could not start, or was stopped before it had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StartFailed;
 
@@ -46,12 +46,12 @@ impl StartFailed {
 }
 
 impl SessionService {
-    /// Whether servers that the start waits for are still being connected.
+    /// Whether the board is still connecting servers that the start waits for.
     pub fn is_starting(&self) -> bool {
         !self.shown.whole.is_cancelled()
     }
 
-    /// Waits until the tools of all servers are there, or `deadline` has passed.
+    /// Waits until the tools of all servers are there, or until `deadline`.
     pub async fn catalog_within(&self, deadline: Instant) -> Result<(), StartFailed> {
         tokio::select! {
             biased;
@@ -61,7 +61,7 @@ impl SessionService {
         }
     }
 
-    /// The same; after the deadline the tools of the servers that are ready by then are there.
+    /// As [`Self::catalog_within`]; after the deadline, sessions see the tools of the servers that are ready by then.
     pub async fn catalog_by(&self, deadline: Instant) -> Result<(), StartFailed> {
         self.catalog_within(deadline).await?;
         if !self.is_starting() {

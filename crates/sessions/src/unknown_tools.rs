@@ -1,7 +1,7 @@
-//! Calls of tools that are in no list: the servers that may have them list their tools once more.
+//! Calls of unknown tools: the servers that may have the tool list their tools again before the call is refused.
 //!
-//! MCP clients, calls in sessions and the HTTP API share this. What policy hides is answered like a tool that does not
-//! exist, and takes as long.
+//! MCP clients, calls in sessions and the HTTP API share this. A tool that policy hides gets the same response as one that
+//! does not exist, after the same time.
 
 use std::sync::Arc;
 
@@ -15,15 +15,15 @@ use crate::session::Session;
 /// The tools among which the HTTP API looks up a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApiTools {
-    /// Those that policy shows to clients.
+    /// The tools that policy shows to clients.
     Permitted,
-    /// All of the catalog, for operators.
+    /// The whole catalog, for operators.
     All,
 }
 
 impl SessionService {
-    /// What a caller sees who names a tool. Where `is_known` does not find the tool in it, what the caller sees after
-    /// the servers that may have the tool have listed their tools once more.
+    /// The view of a caller that names a tool. If `is_known` does not find the tool in it, the servers that may have the
+    /// tool list their tools again first.
     pub async fn view_with(
         &self,
         scope: &Arc<Scope>,
@@ -35,7 +35,7 @@ impl SessionService {
         if is_known(&cached.view) {
             return cached;
         }
-        // Boxed: it is rare, and every call has room for it.
+        // Boxed: rarely needed, and otherwise part of the future of every call.
         Box::pin(async {
             let servers = self.servers_that_may_have(&cached.view, scope, session, name);
             let session_id = session.map(|session| &*session.id);
@@ -47,8 +47,8 @@ impl SessionService {
         .await
     }
 
-    /// Whether the HTTP API has a tool of this canonical or bare name. Where it is not known, the configured servers that
-    /// may have it list their tools once more before this is answered.
+    /// Whether the HTTP API has a tool of this canonical or bare name. If it is unknown, configured servers that may have
+    /// it list their tools again first.
     pub async fn finds_for_api(&self, name: &str, among: ApiTools) -> bool {
         let is_there = || match among {
             ApiTools::Permitted => self.permits(name),
@@ -70,7 +70,7 @@ impl SessionService {
         !servers.is_empty() && self.board.list_again(None, &servers).await && is_there()
     }
 
-    /// Servers that this view reaches and whose tools are named like this: configured ones, and those of the session.
+    /// The servers in this view whose tools could have this name: configured ones, and those that the session attached.
     fn servers_that_may_have(
         &self,
         view: &View,
@@ -83,7 +83,7 @@ impl SessionService {
             .filter(|server| view.reaches_server(server) || snapshot.serves(view, scope, server))
             .filter(|server| may_be_of(&snapshot, server, name));
         let own = session.map(|session| self.board.attached(&session.id)).unwrap_or_default();
-        // A scope that chooses servers or toolsets chooses among those that have tools.
+        // A restricted scope reaches an attached server only through its known tools.
         let is_open = *scope == Scope::default();
         let own = own
             .into_iter()
@@ -94,17 +94,17 @@ impl SessionService {
     }
 }
 
-/// Whether a client lists a tool of this name, or could switch it on.
+/// Whether the view lists a tool of this name, or could enable it.
 pub fn is_listed(view: &View, name: &str) -> bool {
     !matches!(view.find(name), Found::Unknown { .. })
 }
 
-/// The configured servers of which policy leaves something.
+/// The configured servers that policy does not hide completely.
 fn known_servers(snapshot: &Snapshot) -> impl Iterator<Item = ServerName> {
     snapshot.known_servers().iter().map(|server| ServerName::new(server.as_str()))
 }
 
-/// Whether a tool of this server may have this name, exposed or canonical.
+/// Whether a tool of this server may have this exposed or canonical name.
 fn may_be_of(snapshot: &Snapshot, server: &ServerName, name: &str) -> bool {
     let begins = |separator: &str| {
         let rest = name

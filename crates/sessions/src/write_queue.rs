@@ -1,8 +1,8 @@
-//! Has sessions and clients written down, so that they outlive this process.
+//! Queues writes of sessions and clients to the store, so that they survive a restart.
 //!
-//! There are two kinds of writes. An acknowledged one ([`WriteQueue::put_client`] and those of sessions) returns when it is
-//! committed, and changes nothing where it is not. A note is written in the background, and again after an outage:
-//! nothing depends on it but what an idle client or a changed catalog would cause anyway.
+//! There are two kinds. An acknowledged write ([`WriteQueue::put_client`] and those of sessions) returns when it is
+//! committed; if it fails, nothing has changed. A background write (`note_...`) is retried after an outage, but lost in
+//! a crash: it only holds state that can be recomputed, or whose loss costs a client one redundant notification.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -19,69 +19,68 @@ use crate::session::{Session, SessionState};
 use crate::session_writer::SessionWriter;
 use switchboard_runtime::PublishedSnapshot;
 
-/// Writes that wait for their turn. One more is refused: the store is too far behind to be waited for.
+/// The maximum number of queued writes. Beyond it the store is too slow, and further writes are refused.
 const WAITING: usize = 16_384;
-/// How often the store is told that a client still lives, and asked to drop those that do not.
+/// How often the store records which clients were seen, and expires idle ones.
 const ROUND_EVERY_MS: i64 = 15_000;
 
 pub(crate) type Changed = Arc<Mutex<HashMap<Arc<str>, Arc<Session>>>>;
 
 pub(crate) enum Note {
-    /// Somebody waits until this is committed.
+    /// A write whose caller waits until it is committed.
     Wanted(AwaitedWrite),
     Put(StoredClient),
     Delete(String),
     DeleteSession(String),
-    /// Who was seen when, and since when somebody must have been seen. One note: who lives is never forgotten because the
-    /// rest of a round was lost.
+    /// When clients were seen, and before which time clients expire. One note for both, so that no active client expires
+    /// because a part of the round was lost.
     Round {
         seen: Vec<(String, i64)>,
         before_ms: i64,
     },
-    /// Sessions have changed; which ones is noted elsewhere.
+    /// Sessions have changed; they are in [`Changed`].
     Sessions,
     Flush(oneshot::Sender<()>),
 }
 
-/// A write that somebody waits for.
+/// A write whose caller waits until it is committed.
 pub(crate) struct AwaitedWrite {
     pub(crate) write: Acknowledged,
     pub(crate) reply: oneshot::Sender<Result<(), StoreFailure>>,
-    /// Held until the write has come to its end, whether anybody still waits or not.
+    /// Dropped when the write has ended, also if its caller no longer waits.
     pub(crate) held: Box<dyn Any + Send>,
 }
 
-/// What is written before somebody is told that it was done.
+/// The content of an acknowledged write.
 pub(crate) enum Acknowledged {
-    /// A session that nobody has seen yet, and the client that it belongs to.
+    /// A new session, and the client that it belongs to.
     Begin {
         session: Arc<Session>,
         client: Option<StoredClient>,
     },
-    /// What a session is to be; it comes into force when it is stored.
+    /// The next state of a session. It takes effect when it is stored.
     Change {
         session: Arc<Session>,
         next: Box<SessionState>,
     },
     Client(StoredClient),
-    /// A session, or only clients of one, that are to be gone.
+    /// Removes a session with its clients, or clients only.
     End {
         session: Option<Arc<Session>>,
         clients: Vec<String>,
     },
 }
 
-/// Hands writes to the task that makes them.
+/// Passes writes to the task that commits them.
 pub struct WriteQueue {
     inbox: mpsc::Sender<Note>,
     pub store: Store,
-    /// Sessions that are to be written in the background. A session that changes a hundred times meanwhile is written
-    /// once.
+    /// Sessions to be written in the background. Several changes of a session while it waits are written once.
     changed: Changed,
     last_round: AtomicI64,
 }
 
-/// Who lives and who does not, told to the store. Who is in memory is not expired there: the two agree on who was seen.
+/// Records which clients were seen, so that the store expires only idle ones.
 #[derive(Debug)]
 pub struct Round<'a> {
     writes: &'a WriteQueue,
@@ -92,24 +91,24 @@ pub struct Round<'a> {
 }
 
 impl Round<'_> {
-    /// Notes that a client was last seen so long ago.
+    /// Records that a client was seen this long ago.
     pub fn touch_client(&mut self, id: &str, ago: Duration) {
         let ago_ms = i64::try_from(ago.as_millis()).unwrap_or(i64::MAX);
         let seen_ms = self.now_ms.saturating_sub(ago_ms);
-        // Else an earlier round has noted it; a little twice rather than not at all.
+        // Otherwise an earlier round has recorded it. The margin may record it twice, but never misses it.
         if seen_ms >= self.last_ms.saturating_sub(ROUND_EVERY_MS) {
             self.seen.push((id.to_owned(), seen_ms));
         }
     }
 
-    /// Forgets who was not seen.
+    /// Ends the round and expires the clients that were not seen for `idle`.
     pub fn end(self) {
         let before_ms = self.now_ms.saturating_sub(self.idle_ms);
         self.writes.note(Note::Round { seen: self.seen, before_ms });
     }
 }
 
-/// Milliseconds since 1970.
+/// The current time in milliseconds since 1970.
 pub fn now_ms() -> i64 {
     jiff::Timestamp::now().as_millisecond()
 }
@@ -121,11 +120,11 @@ impl std::fmt::Debug for WriteQueue {
 }
 
 impl WriteQueue {
-    /// The task ends when the queue is dropped. Changes that are stored come into force on the snapshot in `published`.
+    /// Starts the task, which ends when the queue is dropped. Stored changes take effect on the snapshot in `published`.
     pub(crate) fn start(store: Store, published: PublishedSnapshot) -> Self {
         let (inbox, notes) = mpsc::channel(WAITING);
         let changed = Changed::default();
-        // Not among the tasks that are waited for: this one ends with the last handle.
+        // The task is not awaited at shutdown: it ends with the last handle of the queue.
         let tasks = TaskTracker::new();
         let writer = SessionWriter::new(store.clone(), published, Arc::clone(&changed));
         tasks.spawn(writer.run(notes));
@@ -134,12 +133,12 @@ impl WriteQueue {
 
     fn note(&self, note: Note) {
         if self.inbox.try_send(note).is_err() {
-            tracing::warn!("the store is far behind; a client could not be written down");
+            tracing::warn!("the store is far behind; the state of a client was not stored");
         }
     }
 
-    /// Returns when a write is committed, or has failed and changed nothing. Dropping the future does not undo the
-    /// write. `held` is dropped when the write has come to its end.
+    /// Returns when a write is committed, or has failed without any change. Dropping the future does not undo the write.
+    /// `held` is dropped when the write has ended.
     pub(crate) async fn write(
         &self,
         write: Acknowledged,
@@ -153,28 +152,28 @@ impl WriteQueue {
         written.await.unwrap_or_else(|_| Err(too_many_writes()))
     }
 
-    /// Writes a client down; returns when that is committed.
+    /// Stores a client; returns when that is committed.
     pub async fn put_client(&self, client: StoredClient) -> Result<(), StoreFailure> {
         self.write(Acknowledged::Client(client), Box::new(())).await
     }
 
-    /// Forgets a client; returns when that is committed.
+    /// Deletes a client; returns when that is committed.
     pub async fn delete_client(&self, id: &str) -> Result<(), StoreFailure> {
         let write = Acknowledged::End { session: None, clients: vec![id.to_owned()] };
         self.write(write, Box::new(())).await
     }
 
-    /// Has a client written down in the background.
+    /// Stores a client in the background.
     pub fn note_client(&self, client: StoredClient) {
         self.note(Note::Put(client));
     }
 
-    /// Has a client forgotten in the background.
+    /// Deletes a client in the background.
     pub fn note_client_gone(&self, id: &str) {
         self.note(Note::Delete(id.to_owned()));
     }
 
-    /// Has a session written down in the background, as it is when its turn comes.
+    /// Stores a session in the background, in its state at the time of the write.
     pub(crate) fn note_session(&self, session: &Arc<Session>) {
         let was_empty = {
             let mut changed = lock(&self.changed);
@@ -183,19 +182,19 @@ impl WriteQueue {
             was_empty
         };
         if was_empty {
-            // Where there is no room for the note the writer is at work, and looks here when it is done.
+            // If the queue is full, the writer is busy and looks at `changed` afterwards.
             let _full = self.inbox.try_send(Note::Sessions);
         }
     }
 
-    /// Has a session forgotten in the background.
+    /// Deletes a session in the background.
     pub(crate) fn note_session_gone(&self, id: &str) {
         lock(&self.changed).remove(id);
         self.note(Note::DeleteSession(id.to_owned()));
     }
 
-    /// Begins a round, where it is time for one: everybody who was seen since the last one is touched, and who has not
-    /// been seen for `idle` is forgotten when the round ends.
+    /// Begins a round if it is due. Clients that were seen since the last round are recorded in it; clients that were not
+    /// seen for `idle` expire when it ends.
     pub fn begin_round(&self, idle: Duration) -> Option<Round<'_>> {
         let now_ms = now_ms();
         let idle_ms = i64::try_from(idle.as_millis()).unwrap_or(i64::MAX);
@@ -207,7 +206,7 @@ impl WriteQueue {
         Some(Round { writes: self, last_ms, now_ms, idle_ms, seen: Vec::new() })
     }
 
-    /// Returns when every note so far is written, or the store has failed.
+    /// Returns when every background write so far is committed, or has failed.
     pub async fn flush(&self) {
         let (done, written) = oneshot::channel();
         if self.inbox.send(Note::Flush(done)).await.is_ok() {

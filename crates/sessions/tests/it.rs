@@ -1,4 +1,4 @@
-//! Sessions over an in-memory store: revisions, sharing, sleep.
+//! Sessions over an in-memory store: revisions, sharing, unloading and loading.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by ending")]
 
@@ -39,7 +39,7 @@ fn catalog(tools: &[&str]) -> Arc<Catalog> {
     Arc::new(Catalog::new(1, tools.iter().map(|name| tool(name)).collect()))
 }
 
-/// Puts these tools into force.
+/// Publishes a snapshot with these tools.
 fn show(sessions: &Sessions, tools: &[&str]) {
     sessions.published().replace_catalog(catalog(tools));
     sessions.refresh_all();
@@ -145,7 +145,7 @@ async fn a_change_that_cannot_be_leaves_everything_as_it_was() {
         ),
     ];
     for (mut change, reason) in rows {
-        // What comes with it does not happen either.
+        // The rest of the change is not applied either.
         change.toolsets.insert("pair".into(), false);
         let refused = sessions.change(&session, None, change).await.unwrap_err();
         assert_eq!(refused, SessionError::Refused(reason.into()));
@@ -199,7 +199,7 @@ async fn a_session_sleeps_in_the_store_and_wakes_as_it_was() {
     let woken = asleep(session, &sessions).await;
     assert_eq!((woken.revision(), names(&woken), woken.now().draft), before);
 
-    // What changed meanwhile is one step, however often it did.
+    // All changes while the session was not in memory count as one step.
     sessions.writes.flush().await;
     drop(woken);
     sessions.let_go();
@@ -313,7 +313,7 @@ async fn records_of_a_session_are_found_by_the_id_of_its_client() {
         };
         sessions.admit_client(stored, session).await.unwrap();
     }
-    // A client that is gone is found as long as there are records of it.
+    // A deleted client is found as long as there are records of it.
     sessions.writes.delete_client("own-secret").await.unwrap();
     for (named, session) in
         [("own-secret", &own), ("shared-secret", &shared), ("work", &shared), (&*own.id, &own)]
@@ -347,7 +347,7 @@ async fn what_cannot_be_stored_is_refused_and_changes_nothing() {
         let Err(SessionError::Store(failure)) = refused else { panic!("{refused:?}") };
         assert_eq!(failure.reason, "its database was locked for too long");
     }
-    // A step of the catalog is nobody's request; it is written when that can be done.
+    // A step of the catalog is written in the background, because no request waits for it.
     show(&sessions, &["crm.a", "crm.b", "crm.c"]);
     assert_eq!((changed.revision(), names(&changed).len()), (2, 3));
     assert_eq!(changed.now().draft, before.draft);

@@ -1,4 +1,4 @@
-//! An issuer of tokens: keys made in the test, a JWKS over HTTP that can change, fail or lead elsewhere.
+//! A token issuer: keys generated in the test, and a JWKS over HTTP that can change, fail or redirect.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -25,7 +25,7 @@ use url::Url;
 pub(crate) const ISSUER: &str = "https://issuer.example/realm";
 pub(crate) const AUDIENCE: &str = "https://board.example/mcp";
 
-/// What PKCS #8 puts before an RSA key of 2048 bits; signing wants the key without it.
+/// The length of the PKCS #8 prefix before an RSA key of 2048 bits; signing needs the key without it.
 const PKCS8_PREFIX: usize = 26;
 
 /// One key of the issuer.
@@ -67,7 +67,7 @@ impl Key {
         self.sign_with(&header, claims)
     }
 
-    /// With a header that says something else.
+    /// Signs with another header.
     pub(crate) fn sign_with(&self, header: &Header, claims: &Value) -> String {
         encode(header, claims, &self.private).unwrap()
     }
@@ -77,7 +77,7 @@ pub(crate) fn now() -> i64 {
     jiff::Timestamp::now().as_second()
 }
 
-/// What a good token says.
+/// The claims of a valid token.
 pub(crate) fn claims() -> Value {
     json!({
         "iss": ISSUER, "aud": AUDIENCE, "sub": "ana", "client_id": "cursor", "scope": "mcp:use",
@@ -85,7 +85,7 @@ pub(crate) fn claims() -> Value {
     })
 }
 
-/// The same with other values; `null` takes one away.
+/// The same with other values; `null` removes a claim.
 pub(crate) fn claims_with(changes: &Value) -> Value {
     let mut claims = claims();
     for (name, value) in changes.as_object().unwrap() {
@@ -109,14 +109,14 @@ pub(crate) fn options(jwks: KeySetSource) -> JwtOptions {
     }
 }
 
-/// What the endpoint answers.
+/// The response of the endpoint.
 #[derive(Clone)]
 pub(crate) enum Answer {
     Keys(Vec<Value>),
     Status(StatusCode),
     Text(String),
     Redirect(String),
-    /// Nothing, for this long.
+    /// No response for this long.
     Silence(Duration),
 }
 

@@ -1,4 +1,4 @@
-//! API keys at the door.
+//! Tests of authentication with API keys.
 
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ async fn neither_the_store_nor_debug_output_has_the_key() {
     assert!(!bytes.windows(secret.len()).any(|some| some == secret.as_bytes()));
 }
 
-/// Row A9 of the attack list among others: who merely claims to be somebody is nobody.
+/// Among others: headers that merely claim an identity are ignored.
 #[tokio::test]
 async fn what_is_not_exactly_one_good_credential_is_refused() {
     let store = Store::in_memory().await.unwrap();
@@ -110,7 +110,7 @@ async fn what_is_not_exactly_one_good_credential_is_refused() {
         (vec![("x-api-key", good.as_str())], "not known"),
         (vec![("x-api-key", wrong.as_str())], "not known"),
         (vec![("x-api-key", "sbk_")], "not known"),
-        (vec![("authorization", "Bearer not-a-key")], "no API key"),
+        (vec![("authorization", "Bearer not-a-key")], "not an API key"),
     ];
     for (shown, reason) in other {
         let refused = gatekeeper.admit(&headers(&shown)).await.unwrap_err();
@@ -133,7 +133,7 @@ async fn a_revoked_key_stops_working_and_the_last_one_leaves_the_door_shut() {
     let refused = gatekeeper.admit(&bearer(&key)).await.unwrap_err();
     assert!(refused.message().contains("revoked"), "{refused:?}");
     assert_eq!(gatekeeper.admit(&headers(&[])).await, Err(Refusal::Missing));
-    // Nor does a restart open it.
+    // Credentials stay required after a restart.
     let restarted = Gatekeeper::new(store, GatekeeperOptions::default()).await.unwrap();
     assert!(!restarted.is_open());
     assert_eq!(restarted.admit(&headers(&[])).await, Err(Refusal::Missing));
@@ -157,7 +157,7 @@ async fn a_role_of_a_newer_version_opens_nothing() {
     let (key, _) = key(&store, "laptop", Role::Client).await;
     let (mut stored, hash) = store.key_hashes().await.unwrap().remove(0);
     store.revoke_key("laptop", 1).await.unwrap();
-    // The same key again, but for its role; the old row must give up its hash.
+    // The same key in another store, with a role that this version does not know.
     let other = Store::in_memory().await.unwrap();
     stored.role = "superuser".into();
     other.add_key(&stored, &hash).await.unwrap();

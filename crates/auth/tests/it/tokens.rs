@@ -1,4 +1,4 @@
-//! Tokens at the door.
+//! Tests of authentication with tokens.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ async fn admit(gatekeeper: &Gatekeeper, token: &str) -> Result<Principal, Refusa
 const UNUSABLE: &str =
     "a claim of the token is missing or of the wrong type; `iss` and `exp` must be there";
 const UNAVAILABLE: (u16, &str) =
-    (503, "the keys of the token's issuer cannot be had now; try again later");
+    (503, "the keys of the token's issuer cannot be fetched now; try again later");
 const UNKNOWN_KEY: (u16, &str) =
     (401, "the token is signed with a key that its issuer does not have");
 
@@ -68,7 +68,7 @@ async fn what_a_token_says_decides() {
         (json!({"iss": "https://issuer.example/realm/"}), "the token is from another issuer"),
         (json!({"iss": [ISSUER, "https://evil.example"]}), UNUSABLE),
         (json!({"iss": null}), UNUSABLE),
-        (json!({"sub": null, "client_id": null}), "the token does not say whose it is (`sub`)"),
+        (json!({"sub": null, "client_id": null}), "the token has no subject (`sub`)"),
     ];
     for (changes, reason) in refused {
         let refusal = admit(&gatekeeper, &key.sign(&claims_with(&changes))).await.unwrap_err();
@@ -148,7 +148,7 @@ async fn two_subjects_never_have_one_id() {
     );
 }
 
-/// A token with this header, its parts not signed by anybody.
+/// A token with this header and an arbitrary signature.
 fn unsigned(header: &Value, signature: &str) -> String {
     let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
     format!("{}.{}.{signature}", part(header), part(&claims()))
@@ -173,7 +173,7 @@ async fn no_token_chooses_its_own_algorithm() {
     };
     let modulus = only_rs256["n"].as_str().unwrap();
     let crit = Header { crit: Some(vec!["exp".into()]), ..with(Algorithm::RS256, "k1") };
-    // Says who signed it by itself.
+    // The token contains its own signing key.
     let own_key = Header {
         jwk: serde_json::from_value(foreign.public()).unwrap(),
         jku: Some("http://127.0.0.1:1/jwks".into()),
@@ -239,7 +239,7 @@ async fn a_new_key_is_looked_for_once_however_many_ask() {
     assert!(asking.join_all().await.into_iter().all(|admitted| admitted));
     assert_eq!(endpoint.asked(), 2, "one at the start, one for all of them");
 
-    // The old key is gone, and a token that was checked with it is not remembered either.
+    // The old key is gone, and the cached token that it had verified is refused too.
     assert_eq!(told(&admit(&gatekeeper, &with_old).await.unwrap_err()), UNKNOWN_KEY);
     for n in 0..20 {
         let made_up = Key::new(&format!("made-up-{n}"), Algorithm::ES256);
@@ -332,7 +332,7 @@ async fn a_remembered_token_ends_when_it_expires() {
     let gatekeeper = gatekeeper(no_leeway).await;
     let token = key.sign(&claims_with(&json!({"exp": now() + 2})));
     assert!(admit(&gatekeeper, &token).await.is_ok());
-    // The wall clock is what is tested, so it is waited for.
+    // Tokens expire by the wall clock, which cannot be simulated here.
     tokio::time::sleep(Duration::from_millis(3100)).await;
     let refusal = admit(&gatekeeper, &token).await.unwrap_err();
     assert_eq!(told(&refusal), (401, "the token has expired"));

@@ -32,7 +32,7 @@ async fn a_stale_revision_is_refused_and_changes_nothing() {
             assert_eq!(
                 refused,
                 format!(
-                    "the tools of this session are at revision 2, not {stale}: look again, then change them"
+                    "the tools of this session are at revision 2, not {stale}: read them again, then repeat the change"
                 )
             );
         }

@@ -1,4 +1,4 @@
-//! Questions of servers to clients, in either direction between the eras.
+//! Requests of servers to clients (elicitation, sampling, roots), translated between the eras in both directions.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,39 +22,39 @@ use crate::outcome::{self, Outcome};
 use crate::pending_input::PATIENCE;
 use crate::request_context::ForwardedParams;
 
-/// How often a server may ask for more before it is taken to go in circles.
+/// How often a server may ask for input in one exchange.
 const MAX_ROUNDS: u32 = 16;
-/// A legacy server that asks several things asks them one by one; a modern client is asked for all of them at once.
+/// How long to collect requests of a session-era server, which sends them one by one: a stateless-era client is asked once.
 const MORE_QUESTIONS: Duration = Duration::from_millis(25);
 
-/// The client's answer to something.
+/// The end of one request to the client.
 pub(crate) enum Answered {
-    /// A question of a legacy server, which waits for it.
+    /// The client answered the request of a session-era server, which waits for it.
     Question { id: String, reply: oneshot::Sender<ClientReply>, answer: ClientReply },
-    /// None: the server no longer wants to know. This is the id by which the client knows the question.
+    /// The server withdrew its request. `id` is the one that the client knows.
     Withdrawn { id: String },
-    /// None, for longer than anybody thinks.
+    /// The client did not answer in time.
     Late { id: String, reply: oneshot::Sender<ClientReply> },
-    /// A part of what a modern server wants; `None` when it takes longer than anybody thinks.
+    /// The client answered one input of a stateless-era server; `None` when it did not answer in time.
     Input { id: String, key: String, method: String, answer: Option<ClientReply> },
 }
 
-/// A question of a legacy server for a modern client.
+/// A request of a session-era server that waits for a stateless-era client.
 pub(super) struct PendingQuestion {
     method: String,
     params: Option<JsonText>,
     whither: Whither,
 }
 
-/// What the answer to a question is for.
+/// What happens with the client's answer.
 pub(super) enum Whither {
-    /// The server waits for it.
+    /// It is sent to the server, which waits for it.
     Server(oneshot::Sender<ClientReply>),
-    /// The server has given up until a page was opened: it is asked anew.
+    /// The operation is repeated: the server had refused it until a URL is opened.
     Retry,
 }
 
-/// What a modern server wants from a legacy client.
+/// The inputs of a stateless-era server that are being collected from a session-era client.
 pub(super) struct Collecting {
     missing: usize,
     responses: BTreeMap<String, JsonText>,
@@ -62,7 +62,7 @@ pub(super) struct Collecting {
 }
 
 impl UpstreamExchange {
-    /// A legacy server asks.
+    /// Handles a request of a session-era server.
     pub(super) fn take_question(
         &mut self,
         method: String,
@@ -70,7 +70,7 @@ impl UpstreamExchange {
         reply: oneshot::Sender<ClientReply>,
     ) -> Option<Outcome> {
         let Some(need) = Need::of(&method, params.as_ref().map(JsonText::as_str)) else {
-            refuse(reply, code::METHOD_NOT_FOUND, "nobody answers such questions");
+            refuse(reply, code::METHOD_NOT_FOUND, "this request method is not supported");
             return None;
         };
         let params = params.map(without_progress_token);
@@ -81,7 +81,7 @@ impl UpstreamExchange {
                     let answered = answered_or_withdrawn(id, answer, reply);
                     self.asked.get_or_insert_default().push(Box::pin(answered));
                 } else {
-                    let message = "the client cannot be asked any more just now";
+                    let message = "the client has too many unanswered requests, or is leaving";
                     refuse(reply, code::METHOD_NOT_FOUND, message);
                 }
                 None
@@ -93,10 +93,10 @@ impl UpstreamExchange {
                 self.park_at.get_or_insert_with(|| Instant::now() + MORE_QUESTIONS);
                 None
             }
-            // A server can do without roots, so the call goes on: it hears that there are none.
+            // Roots are optional: the server gets an error and the call goes on.
             None if need != Need::Roots && !can_answer => Some(outcome::missing_capability(need)),
             Some(_) | None => {
-                // Where it knows the method, but not the mode, the method is not what is missing.
+                // A client that supports elicitation without the URL mode lacks a parameter, not the method.
                 let knows_method = need == Need::Url && self.context.capabilities.meet(Need::Form);
                 let code = if knows_method { code::INVALID_PARAMS } else { code::METHOD_NOT_FOUND };
                 refuse(reply, code, &self.why_not_asked(need));
@@ -105,21 +105,21 @@ impl UpstreamExchange {
         }
     }
 
-    /// Why the client cannot be asked.
+    /// The reason why the client cannot be asked.
     fn why_not_asked(&self, need: Need) -> String {
         let name = need.name();
         if !self.context.capabilities.meet(need) {
             format!("the client does not declare the capability `{name}`")
         } else if self.context.client.is_some() {
             format!(
-                "the client cannot be asked for `{name}` here: it takes no stream, or sent a batch"
+                "the client cannot be asked for `{name}` here: it does not accept an event stream, or sent a batch"
             )
         } else {
-            format!("nobody is asked for `{name}` by such a request")
+            format!("a request of this method cannot ask the client for `{name}`")
         }
     }
 
-    /// By which name a modern client answers a question.
+    /// A new key of `inputRequests`.
     fn new_key(&mut self, method: &str) -> String {
         self.questions += 1;
         let word = method.split('/').next().unwrap_or("input");
@@ -138,7 +138,7 @@ impl UpstreamExchange {
         Some((id, answer))
     }
 
-    /// Tells a modern client what a waiting legacy server wants.
+    /// Asks a stateless-era client for the inputs that a waiting session-era server requested.
     pub(crate) fn park(&self) -> ExchangeStep {
         let state = self.gateway.new_state();
         let mut requests = String::new();
@@ -161,7 +161,7 @@ impl UpstreamExchange {
         ExchangeStep::Park { state, outcome: Outcome::text(text) }
     }
 
-    /// Goes on with what the client came back with; asks again for what is still missing.
+    /// Resumes with the inputs of the client, and asks again for those that are missing.
     pub(crate) fn resume(
         &mut self,
         wishes: ForwardedParams,
@@ -176,18 +176,18 @@ impl UpstreamExchange {
             let answer = responses.get(&key).and_then(|text| JsonText::from_text(text).ok());
             match (self.waiting.remove(&key).map(|waiting| waiting.whither), answer) {
                 (Some(Whither::Server(reply)), Some(answer)) => {
-                    // The server may have stopped waiting; then its answer says so.
+                    // The server may have stopped waiting; its response then says so.
                     let _gone = reply.send(Ok(answer));
                 }
                 (Some(Whither::Retry), answer) => {
                     is_refused |= answer.as_ref().is_none_or(|answer| !is_accepted(answer));
                 }
-                // What cannot be read is no answer: the server hears that there is none.
+                // An unreadable answer counts as none: the server gets an error.
                 (Some(Whither::Server(_)), None) | (None, _) => {}
             }
         }
         if is_refused {
-            let message = "the page that the server wants to be opened first was not opened";
+            let message = "the server needs a URL to be opened first, and it was not opened";
             self.waiting.clear();
             self.last = Some(self.failed(message));
         } else if !self.waiting.is_empty() {
@@ -198,9 +198,9 @@ impl UpstreamExchange {
         None
     }
 
-    /// A modern server wants input: a modern client is told, a legacy one is asked.
+    /// Handles `input_required`: it is passed to a stateless-era client, or becomes requests to a session-era client.
     pub(super) fn want_input(&mut self, result: &str) -> Option<Outcome> {
-        // What cannot be read cannot be checked, and is not passed on.
+        // A result that cannot be parsed cannot be checked, and is not passed on.
         let read = Members::read(result).ok().and_then(|members| {
             let requests = Members::read(members.get("inputRequests").unwrap_or("{}")).ok()?;
             let needs: Result<Vec<_>, _> =
@@ -208,7 +208,7 @@ impl UpstreamExchange {
             Some((members, requests, needs.ok()?))
         });
         let Some((members, requests, needs)) = read else {
-            return Some(self.failed("the server asks for more in a way that cannot be read"));
+            return Some(self.failed("the server's `input_required` result is invalid"));
         };
         let Some(client) = self.context.client.clone() else {
             let mut needs = needs.into_iter().flatten();
@@ -228,7 +228,7 @@ impl UpstreamExchange {
             let wanted = Members::read(wanted).unwrap_or_default();
             let method = wanted.string("method").unwrap_or_default().into_owned();
             let Some(need) = Need::of(&method, wanted.get("params")) else {
-                let message = format!("the server asks for {method}, which nobody answers");
+                let message = format!("the server asks for {method}, which is not supported");
                 return Some(self.failed(message));
             };
             if !self.context.capabilities.meet(need) || !self.context.can_stream {
@@ -241,7 +241,9 @@ impl UpstreamExchange {
         let missing = questions.len();
         for (key, method, params) in questions {
             let Some((id, answer)) = self.ask_client(&client, &method, params.as_ref()) else {
-                return Some(self.failed("the client cannot be asked any more just now"));
+                return Some(
+                    self.failed("the client has too many unanswered requests, or is leaving"),
+                );
             };
             self.asked.get_or_insert_default().push(Box::pin(async move {
                 let answer = tokio::time::timeout(PATIENCE, answer).await.ok();
@@ -254,19 +256,19 @@ impl UpstreamExchange {
         None
     }
 
-    /// A legacy server works only after pages were opened. The modern era knows no such error: its client is asked to
-    /// open them, and the server is asked anew when it comes back.
-    pub(super) fn want_pages(&mut self, error: &RpcError) -> Option<Outcome> {
+    /// Handles the error of a session-era server that requires URLs to be opened first. The stateless era has no such error:
+    /// the client is asked to open them, and the operation is repeated when it returns.
+    pub(super) fn want_urls(&mut self, error: &RpcError) -> Option<Outcome> {
         if !self.context.capabilities.meet(Need::Url) {
             return Some(outcome::missing_capability(Need::Url));
         }
-        let pages = pages_of(error);
+        let pages = urls_of(error);
         self.rounds += 1;
         if pages.is_empty() || self.rounds > MAX_ROUNDS || !self.operation.can_be_asked_again() {
-            let message = format!("the server wants pages to be opened first: {}", error.message);
+            let message = format!("the server needs URLs to be opened first: {}", error.message);
             return Some(self.failed(message));
         }
-        // What it asked before it gave up needs no answer any more.
+        // Earlier requests of the failed operation need no answer.
         self.waiting.clear();
         for params in pages {
             let method = "elicitation/create".to_owned();
@@ -317,7 +319,7 @@ impl UpstreamExchange {
         None
     }
 
-    /// Asks the server again once everything that it wanted is there.
+    /// Repeats the operation once all inputs of the server are collected.
     fn go_on(&mut self) {
         if self.collecting.as_ref().is_some_and(|collecting| collecting.missing > 0) {
             return;
@@ -335,7 +337,7 @@ impl UpstreamExchange {
     }
 }
 
-/// Waits for the client's answer to a question of a legacy server, for as long as the server wants it.
+/// Waits for the client's answer to a request of a session-era server, until the server withdraws it.
 pub(crate) async fn answered_or_withdrawn(
     id: String,
     answer: oneshot::Receiver<ClientReply>,
@@ -351,7 +353,7 @@ pub(crate) async fn answered_or_withdrawn(
     }
 }
 
-/// That a client need not answer any more.
+/// The notification that cancels a request to the client.
 pub(crate) fn withdrawal(id: &str) -> String {
     let params = format!(r#"{{"requestId":{id},"reason":"the server withdrew it"}}"#);
     notification("notifications/cancelled", Some(&params))
@@ -367,16 +369,16 @@ pub(super) async fn next_answer(
     }
 }
 
-/// What a client must declare to be asked this, if it is anything that we know.
+/// The client capability that a request needs; `None` for an unknown method.
 fn need_of(wanted: &str) -> Result<Option<Need>, serde_json::Error> {
     let wanted = Members::read(wanted)?;
     let params = wanted.get("params");
-    // Whoever reads a parameter that stands twice may read the other one.
+    // Duplicate keys are an error: two readers could choose different values.
     Members::read(params.unwrap_or("{}"))?;
     Ok(Need::of(&wanted.string("method").unwrap_or_default(), params))
 }
 
-/// The token is between the server and us: the client's own progress would lead nowhere.
+/// Removes the server's progress token: progress of the client is not forwarded to the server.
 fn without_progress_token(params: JsonText) -> JsonText {
     let token = "progressToken";
     let read = Members::read(params.as_str()).unwrap_or_default();
@@ -390,7 +392,7 @@ fn without_progress_token(params: JsonText) -> JsonText {
     JsonText::from_text(&text).unwrap_or(params)
 }
 
-/// A response of the wrong kind is as good as none: it is asked for again.
+/// Whether the response is an object. Any other is treated as missing and is requested again.
 fn is_usable(response: Option<&str>) -> bool {
     response.is_some_and(|text| text.starts_with('{'))
 }
@@ -400,15 +402,15 @@ fn is_accepted(answer: &JsonText) -> bool {
     answer.string("action").as_deref() == Some("accept")
 }
 
-/// The pages that a legacy server names in its error, as parameters of questions.
-fn pages_of(error: &RpcError) -> Vec<JsonText> {
+/// The URL elicitations that a session-era server names in its error, as request parameters.
+fn urls_of(error: &RpcError) -> Vec<JsonText> {
     let data = error.data.as_ref().map_or("{}", JsonText::as_str);
     let data = Members::read(data).unwrap_or_default();
     let pages = data.get("elicitations").unwrap_or("[]");
     let pages: Vec<&RawValue> = serde_json::from_str(pages).unwrap_or_default();
     let is_page =
         |page: &&RawValue| Need::of("elicitation/create", Some(page.get())) == Some(Need::Url);
-    // One that is no page may be what matters: then none is asked for.
+    // One invalid entry makes the whole list unusable, because it may be the required one.
     if pages.iter().all(is_page) {
         pages.into_iter().map(JsonText::from).collect()
     } else {

@@ -1,4 +1,4 @@
-//! What stays of calls that reach no tool, and of the clients that make them.
+//! Records of calls that reach no tool, and of their clients.
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ async fn records(world: &World) -> Vec<CallRecord> {
     world.board.store().recent_calls(&CallFilter::newest(100)).await.unwrap()
 }
 
-/// What a record says about the name: as it was used, the tool that it led to, the outcome.
+/// The names in a record: the requested name, the tool it led to, and the outcome.
 fn named(record: &CallRecord) -> (&str, Option<&str>, &str) {
     let tool = record.tool.as_ref().map(CanonicalName::as_str);
     (&record.requested, tool, record.outcome.as_str())
@@ -36,7 +36,7 @@ async fn every_call_that_a_client_asks_for_leaves_a_record() {
     let rows = [
         ("shop__old", Some("shop.old"), "ok"),
         ("shop__nope", None, "unknown_tool"),
-        // What is hidden is recorded like what does not exist.
+        // A hidden tool is recorded like one that does not exist.
         ("vault__open", None, "unknown_tool"),
         ("no\u{1b}[31m such", None, "unknown_tool"),
         (&long, None, "unknown_tool"),

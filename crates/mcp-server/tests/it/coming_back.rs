@@ -1,4 +1,4 @@
-//! Clients that were quiet for so long that they left the memory.
+//! Clients that were removed from memory after a long idle time, and return.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use switchboard_test_support::{ScriptedServer, Tool};
 use crate::support::{World, later};
 
 const LIST_CHANGED: &str = "notifications/tools/list_changed";
-/// A minute, and the time until somebody looks.
+/// The minute after which an idle client is removed from memory, and the time until the next sweep.
 const QUIET: Duration = Duration::from_secs(80);
 
 #[tokio::test]
@@ -38,7 +38,7 @@ async fn a_client_that_lost_its_stream_hears_of_changes_with_its_next_answer() {
     drop(lost.listen().await);
     server.set_tools_and_notify([Tool::new("a"), Tool::new("b")]).await;
     assert_eq!(heard.next().await.unwrap()["method"], LIST_CHANGED);
-    // Who reads no events is told when it can be.
+    // A client that accepts no event stream is told at its next chance.
     let alone = lost.ask_accepting("application/json", "ping", json!({})).await;
     assert!(!alone.is_stream);
     let told = lost.call("one__a").await;

@@ -1,4 +1,4 @@
-//! Results of servers come to clients as they were written.
+//! Results of servers reach clients byte for byte.
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
@@ -6,17 +6,17 @@ use switchboard_test_support::{Reply, ScriptedServer, ScriptedServerBuilder, Too
 
 use crate::support::World;
 
-/// Members that nobody knows, and numbers, spaces and escapes that no two programs write alike.
+/// Unknown members, and numbers, white space and escapes that a reserialisation would change.
 const ODD: &str =
     r#" "later" : [ -0.0, 1E+2, 12345678901234567890123, "\u00e9\/" ],  "b":3.0,"a" : null }"#;
 
-/// The same behind a long text, which goes another way, and a number that hardly anybody can read.
+/// The same behind a long text, which takes another code path, and a number that most parsers cannot represent.
 fn results(members: &str) -> [String; 2] {
     let long = "x".repeat(40_000);
     [format!("{{{members},{ODD}"), format!(r#"{{{members},"long":"{long}","huge":1e400,{ODD}"#)]
 }
 
-/// What stands behind the first brace.
+/// The text after the first brace.
 fn members_of(result: &str) -> &str {
     result.strip_prefix('{').unwrap()
 }
@@ -28,7 +28,7 @@ async fn check(builder: ScriptedServerBuilder, method: &'static str, params: Val
     let session = world.open(json!({})).await;
     let legacy = session.ask(method, params.clone()).await.text().await;
     assert!(legacy.ends_with(&format!("\"result\":{result}}}")), "{method}: {legacy}");
-    // What the modern era wants in addition is written before everything else.
+    // The additional members of the stateless era are written first.
     let modern = world.modern(method, params, json!({})).await.text().await;
     assert!(modern.ends_with(&format!("{}}}", members_of(result))), "{method}: {modern}");
     let modern: &str = modern.split_once("\"result\":").unwrap().1;

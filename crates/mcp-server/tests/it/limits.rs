@@ -1,4 +1,4 @@
-//! The bounds that one client meets, and that the others do not feel.
+//! The limits of one client, which do not affect others.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::support::{PATIENCE, World, later, until};
 const INVALID_PARAMS: i64 = -32602;
 const METHOD_NOT_FOUND: i64 = -32601;
 
-/// A legacy server that asks and waits for longer than any test.
+/// A session-era server that sends a request and waits for longer than any test.
 async fn asking() -> ScriptedServer {
     let asks = Tool::new("asks").asks().sleeps(60_000);
     ScriptedServer::builder().legacy().tools([asks]).start().await
@@ -78,7 +78,7 @@ async fn of_one_principal_64_calls_wait_for_answers_and_the_oldest_gives_way() {
         assert_eq!(asked["resultType"], "input_required", "{asked}");
         asked
     };
-    // Older than all of them, and somebody else's.
+    // Older than all of them, but of another principal.
     ask(&world.to_another(), 0).await;
     let first = ask(&world, 1).await;
     join_all((2..=64).map(|n| ask(&world, n))).await;
@@ -168,7 +168,7 @@ async fn sessions_of_one_principal_in_memory_have_a_bound_of_their_own() {
     let server = with_resources().await;
     let world = World::with(&[("one", &server)], "{max_sessions_per_principal: 1}").await;
     let first = world.open(json!({})).await;
-    // An idle one makes room and comes back when it is needed.
+    // An idle client is removed from memory for it, and restored when it returns.
     let second = world.open(json!({})).await;
     first.ask("tools/list", json!({})).await.result().await;
     second.ask("tools/list", json!({})).await.result().await;

@@ -1,4 +1,4 @@
-//! The gateway without sockets before it: clients that read as slowly as they like, and hours that pass at once.
+//! Tests of the gateway without sockets: clients that read arbitrarily slowly, and simulated time.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 mod call_records;

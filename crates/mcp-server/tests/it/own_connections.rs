@@ -1,4 +1,4 @@
-//! A connection to a server for each session: whose roots it has, and when it ends.
+//! `connection: per_session`: whose roots the connection of a session has, and when it ends.
 
 use std::time::Duration;
 
@@ -41,13 +41,13 @@ async fn a_connection_ends_with_the_session_of_a_client_that_never_came_back() {
         World::per_session(&server, "{session_idle: 3m}", ", connection_idle_timeout: 10h").await;
     let session = world.open(json!({})).await;
     session.call("own__t").await.result().await;
-    // Longer than a client without a connection stays in the memory.
+    // Longer than an idle client without a server connection stays in memory.
     later(Duration::from_secs(80)).await;
     session.call("own__t").await.result().await;
     assert_eq!(server.open_sessions(), 2);
     for _ in 0..3 {
         later(Duration::from_secs(80)).await;
-        // Who looks for idle clients does so now and then.
+        // Idle clients are swept at intervals.
         tokio::task::yield_now().await;
     }
     until(|| server.open_sessions() == 1).await;
@@ -66,7 +66,7 @@ async fn each_session_has_the_roots_of_its_client_over_http() {
         };
         assert!(received(&server).iter().any(declared), "{:#?}", received(&server));
 
-        // The server may ask at any time, also before it is called again.
+        // The server may send requests at any time, also before it is called again.
         until(|| server.open_streams() == 2).await;
         assert_eq!(server.ask_on_streams(ROOTS).await, 2);
         let question = stream.next().await.unwrap();
@@ -81,7 +81,7 @@ async fn each_session_has_the_roots_of_its_client_over_http() {
     }
 }
 
-/// Speaks both eras.
+/// A server of both eras.
 async fn dual() -> ScriptedServer {
     ScriptedServer::builder().dual().tools([Tool::echo("t")]).start().await
 }
@@ -108,6 +108,6 @@ async fn a_change_waits_only_for_the_servers_that_it_attaches() {
     world.attach("chat", &[("silent", silent.url())], Duration::ZERO).await;
     let servers = [("good", good.url())];
     let attaching = world.attach("chat", &servers, Duration::from_mins(5));
-    // The silent one is given up after 30 seconds.
+    // The connection to the silent server times out after 30 seconds.
     tokio::time::timeout(PATIENCE, attaching).await.expect("waits for no other server");
 }

@@ -1,4 +1,4 @@
-//! Questions of servers that nobody answers.
+//! Requests of servers that the client does not answer.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const INVALID_PARAMS: i64 = -32602;
 const A_MOMENT: Duration = Duration::from_secs(2);
 const NEARLY_TEN_MINUTES: Duration = Duration::from_secs(598);
 
-/// A modern server that wants this before it answers.
+/// A stateless-era server that requires this input before it responds.
 async fn wanting(method: &str, params: Value) -> ScriptedServer {
     let wanted = json!({"a": {"method": method, "params": params}});
     let wanted = json!({"resultType": "input_required", "inputRequests": wanted});
@@ -21,7 +21,7 @@ async fn wanting(method: &str, params: Value) -> ScriptedServer {
     ScriptedServer::builder().modern().tools([asks]).start().await
 }
 
-/// A legacy server that asks and waits.
+/// A session-era server that sends a request and waits.
 async fn waiting() -> ScriptedServer {
     let asks = Tool::new("asks").asks().sleeps(60_000);
     ScriptedServer::builder().legacy().tools([asks]).start().await
@@ -31,7 +31,7 @@ fn form() -> Value {
     json!({"message": "who?", "requestedSchema": {"type": "object", "properties": {}}})
 }
 
-/// Lets the client leave a question unanswered for ten minutes; it is withdrawn then, and no earlier.
+/// Leaves a request to the client unanswered for ten minutes: it is withdrawn then, and no earlier.
 async fn leave_unanswered(reading: &mut Reading, method: &str) {
     let asked = reading.next().await.unwrap();
     assert_eq!(asked["method"], method, "{asked}");
@@ -96,7 +96,7 @@ async fn a_call_of_a_modern_client_that_does_not_come_back_with_answers_is_cance
     assert_eq!(asked["resultType"], "input_required", "{asked}");
     later(NEARLY_TEN_MINUTES).await;
     assert_eq!(server.stats().running_calls, 1);
-    // The next look around is a little later.
+    // The next sweep is a little later.
     later(A_MOMENT + Duration::from_secs(15)).await;
     until(|| server.stats().cancelled.len() == 1 && server.stats().running_calls == 0).await;
     let mut late = call;

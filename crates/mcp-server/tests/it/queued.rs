@@ -1,4 +1,4 @@
-//! A call that waits for a slot runs only if its caller may still make it when it has one.
+//! A queued call runs only if its caller is still permitted to make it when its slot becomes free.
 
 use std::path::Path;
 use std::time::Duration;
@@ -25,7 +25,7 @@ async fn world(server: &ScriptedServer) -> World {
     world
 }
 
-/// Calls a tool that is busy, has a client do something meanwhile, and gives what the call that waited answers.
+/// Calls a busy tool, sends `meanwhile`, and checks the result of the call that waited.
 async fn check(tool: &str, meanwhile: (&str, serde_json::Value), said: Option<&str>) {
     let slow = Tool::echo("slow").sleeps(60_000);
     let server = ScriptedServer::builder().tools([slow]).start().await;
@@ -82,7 +82,7 @@ async fn a_tool_that_is_switched_off_meanwhile_is_not_called() {
     let disable = json!({"name": "disable_toolset", "arguments": {"toolsetName": "one"}});
     let said = "the tool was switched off while the call waited for a slot";
     check("one__slow", ("tools/call", disable.clone()), Some(said)).await;
-    // It reaches what is not listed, so nothing was taken from it.
+    // `call_tool` also reaches tools that are not listed, so the call is still permitted.
     check("call_tool", ("tools/call", disable), None).await;
     check("one__slow", ("tools/list", json!({})), None).await;
 }

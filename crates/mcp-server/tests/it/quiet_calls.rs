@@ -1,4 +1,4 @@
-//! Calls that say nothing for long: the headers of their answers must not wait for the end.
+//! Calls without messages for a long time: the response headers must not wait for the result.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -12,19 +12,19 @@ use crate::support::{Reading, World, later, until};
 
 const JSON: &str = "application/json";
 const A_MOMENT: Duration = Duration::from_secs(1);
-/// Longer than the silence before the headers.
+/// Longer than the time after which the headers are sent.
 const A_WHILE: Duration = Duration::from_secs(4);
 const A_COMMENT: Duration = Duration::from_secs(15);
 /// Until the call has taken longer than its timeout of 30 s.
 const REST_OF_THE_CALL: Duration = Duration::from_secs(14);
 
 async fn slow_server() -> ScriptedServer {
-    // Longer than it may: no answer of the server, which has its own clock, comes in between.
+    // Longer than the timeout, so that the server, which has a clock of its own, never responds first.
     let slow = Tool::new("slow").sleeps(60_000);
     ScriptedServer::builder().legacy().tools([Tool::new("fast"), slow]).start().await
 }
 
-/// Asks for the slow tool, and checks that the answer begins in time and ends as it should.
+/// Calls the slow tool, and checks that the response begins in time and ends with the timeout.
 async fn check_stream(server: &ScriptedServer, asking: impl Future<Output = Reading>) {
     let mut asking = pin!(asking);
     assert!(asking.as_mut().now_or_never().is_none());

@@ -1,4 +1,4 @@
-//! Toolsets that a client switches: the answer waits until the client has listed its tools again.
+//! A change of toolsets is answered only when the client has listed its tools again.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use switchboard_test_support::{ScriptedServer, Tool};
 use crate::support::{Reading, Session, World, at_once, later, waits_for_time};
 
 const LIST_CHANGED: &str = "notifications/tools/list_changed";
-/// Longer than the answer waits for the list to be asked for, and for it to be read.
+/// Longer than the response waits for the client to request and read the list.
 const TOO_LATE: Duration = Duration::from_secs(2);
 const READ: Duration = Duration::from_millis(100);
 
@@ -28,7 +28,7 @@ fn switch(session: &Session<'_>, tool: &'static str) -> impl Future<Output = Rea
     session.ask("tools/call", call)
 }
 
-/// What a switch says that went well.
+/// The message of a successful change of toolsets.
 async fn message(reading: Reading) -> String {
     let result = reading.result().await;
     assert_ne!(result["isError"], true, "{result}");
@@ -65,7 +65,7 @@ async fn a_client_that_lists_too_late_is_not_waited_for_for_ever() {
         later(TOO_LATE).await;
         message(switching.await).await;
     }
-    // It was late twice.
+    // The client was late twice.
     assert!(message(at_once(switch(&session, "enable_toolset")).await).await.contains("call_tool"));
 }
 

@@ -1,4 +1,4 @@
-//! A tool that no configuration shows is never shown or called while configurations replace each other.
+//! A tool that no configuration exposes is never exposed or called while configurations replace each other.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 
 use crate::support::{World, until};
 
-/// Stands in the description of the hidden tool, and in no request.
+/// Part of the hidden tool's description, and of no request.
 const MARK: &str = "for nobody";
 const RELOADS: usize = 200;
 
@@ -21,13 +21,13 @@ const RELOADS: usize = 200;
 struct Config {
     gateway: &'static str,
     tools: &'static str,
-    /// What the entry of the server with the hidden tool says; without it the server is not configured.
+    /// The entry of the server with the hidden tool; `None` if the server is not configured.
     hidden: Option<&'static str>,
 }
 
 const WITHOUT: Config = Config { gateway: "", tools: "", hidden: None };
 
-/// Each hides the tool in another way. Beside each stands the configuration that has neither the tool nor the rule.
+/// Each configuration hides the tool in another way. Its partner has neither the tool nor the rule.
 const WAYS: [(&str, Config); 4] = [
     ("deny_toolsets", Config { gateway: "deny_toolsets: [hidden]", hidden: Some(""), ..WITHOUT }),
     ("allow_toolsets", Config { gateway: "allow_toolsets: [open]", hidden: Some(""), ..WITHOUT }),
@@ -81,7 +81,7 @@ fn requests(config: Config) -> Vec<(&'static str, Value)> {
     requests
 }
 
-/// Asks everything again and again until it is told to stop; gives the answers that show what is hidden.
+/// Sends all requests repeatedly until it is stopped; returns the responses that show the hidden tool.
 async fn ask_until(
     world: World,
     config: Config,
@@ -157,7 +157,7 @@ async fn no_reload_lets_meta_tools_reach_what_every_configuration_hides() {
     }
 }
 
-/// A configuration is in force for every request that comes after its `apply`, without a moment between.
+/// A configuration applies to every request after its `apply`, without delay.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_configuration_is_seen_by_the_next_request() {
     let open = ScriptedServer::builder().tools([Tool::echo("read")]).start().await;

@@ -1,4 +1,4 @@
-//! What waits for a reader that takes nothing of a streamed answer.
+//! The bounds of a streamed response whose client does not read.
 
 use std::ops::RangeInclusive;
 
@@ -13,19 +13,19 @@ fn is_answer(message: &Value) -> bool {
     message["method"].is_null()
 }
 
-/// Each question is two messages for the client: that it is asked, and that it is not asked any more.
+/// Each server request is two messages for the client: the request, and its cancellation.
 async fn check(asks: Tool, questions: RangeInclusive<usize>) {
     let server =
         ScriptedServer::builder().tools([asks.sleeps(60_000), Tool::new("echo")]).start().await;
     let world = World::of(&[("one", &server)]).await;
     let session = world.open(json!({"elicitation": {}})).await;
     let unread = session.call("one__asks").await;
-    // A program that is built for tests takes its time for megabytes.
+    // Debug builds take their time for megabytes.
     wait_until(4 * PATIENCE, async || (server.stats().cancelled.len() == 1).then_some(())).await;
     let asked = server.stats().questions;
     assert!(questions.contains(&asked), "{asked} questions before the call was given up");
     assert_eq!(session.call("one__echo").await.result().await["structuredContent"], json!({}));
-    // Who looks again finds the little that was sent to it, and the end.
+    // A client that reads again gets the few events that were sent, and the end of the stream.
     let left = unread.rest().await;
     assert!(left.len() < 32 && !left.iter().any(is_answer), "{} messages", left.len());
 }
@@ -57,7 +57,7 @@ async fn of_signs_of_life_the_newest_192_wait_for_a_reader_and_then_the_answer()
         let mut messages = unread.rest().await;
         assert!(messages.pop().is_some_and(|last| is_answer(&last)), "{messages:?}");
         assert!((192..=224).contains(&messages.len()), "{} signs of life", messages.len());
-        // They are counted from one: where the newest were left out, the last would have the number of all.
+        // Progress is numbered from one: if the newest had been dropped, the last number would be that of all.
         let newest = messages[messages.len() - 1]["params"]["progress"].as_u64().unwrap();
         assert!(newest > messages.len() as u64, "{newest} of {}", messages.len());
     }

@@ -1,4 +1,4 @@
-//! Clients that come while the board still connects its servers.
+//! Clients that connect while the board still connects its servers.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -34,7 +34,7 @@ async fn server(tool: &str) -> ScriptedServer {
     ScriptedServer::builder().legacy().tools([Tool::new(tool)]).start().await
 }
 
-/// An address at which the server answers once the gate is open.
+/// An address at which the server responds once the gate is open.
 async fn gated(server: &ScriptedServer, gate: &CancellationToken) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
@@ -103,7 +103,7 @@ async fn who_waited_long_enough_gets_what_is_ready_and_is_told_of_the_rest() {
     assert!(opening.as_mut().now_or_never().is_none(), "it still waits");
     later(REST_OF_THE_WAIT).await;
     let session = opening.await;
-    // The fast server's list may be on its way.
+    // The list of the fast server may not have arrived yet.
     let listed = async || {
         let list = session.ask("tools/list", json!({})).await.result().await;
         (names(&list) == ["fast__a"]).then_some(())

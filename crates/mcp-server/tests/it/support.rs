@@ -1,4 +1,4 @@
-//! A gateway in this process, and legacy and modern clients of it.
+//! A gateway in this process, with clients of both eras.
 
 use std::path::Path;
 use std::pin::Pin;
@@ -22,7 +22,7 @@ use switchboard_test_support::{ScriptedServer, wait_until};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
 use tokio_util::task::TaskTracker;
 
-/// Longer than anything that goes right takes, also on a busy machine.
+/// The timeout of steps that are expected to succeed, also on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(9);
 const MODERN: &str = "2026-07-28";
 
@@ -30,20 +30,20 @@ pub(crate) async fn until(probe: impl Fn() -> bool) {
     wait_until(PATIENCE, async || probe().then_some(())).await;
 }
 
-/// Lets time pass that nobody has to wait for. What takes time elsewhere, such as an answer of a server, takes it still.
+/// Advances the simulated clock. Work outside of it, such as the response of a server, still takes real time.
 pub(crate) async fn later(time: Duration) {
-    // Tasks that were begun look at the clock before it goes on.
+    // Tasks that were just started read the clock before it advances.
     tokio::task::yield_now().await;
     tokio::time::pause();
     tokio::time::advance(time).await;
     tokio::time::resume();
 }
 
-/// Does something for which no time has to pass; with a wait in it, this never ends. What takes time elsewhere, such as a
-/// write to the store, takes it still.
+/// Runs a future that must not wait for the simulated clock; one that does never ends. Work outside of it, such as a write
+/// to the store, still takes real time.
 pub(crate) async fn at_once<T>(future: impl Future<Output = T>) -> T {
     tokio::time::pause();
-    // A runtime with nothing to do would let the time pass.
+    // An idle runtime would advance the clock by itself.
     let busy = async {
         loop {
             tokio::task::yield_now().await;
@@ -58,7 +58,7 @@ pub(crate) async fn at_once<T>(future: impl Future<Output = T>) -> T {
     done
 }
 
-/// Whether something waits for time to pass, and not only for what takes time elsewhere, such as a write to the store.
+/// Whether a future waits for the simulated clock, and not only for work outside of it, such as a write to the store.
 pub(crate) async fn waits_for_time(mut future: Pin<&mut impl Future>) -> bool {
     tokio::time::pause();
     let mut is_pending = true;
@@ -70,12 +70,12 @@ pub(crate) async fn waits_for_time(mut future: Pin<&mut impl Future>) -> bool {
     is_pending
 }
 
-/// What these servers are configured as.
+/// The plan of a configuration with these servers.
 pub(crate) fn plan(servers: &[(&str, &ScriptedServer)]) -> Plan {
     plan_with(servers, "{}")
 }
 
-/// The same with a section about the gateway.
+/// The same with a `gateway` section.
 fn plan_with(servers: &[(&str, &ScriptedServer)], gateway: &str) -> Plan {
     let servers: Vec<_> = servers.iter().map(|(name, server)| (*name, server.url())).collect();
     plan_at(&servers, gateway)
@@ -86,7 +86,7 @@ fn plan_at(servers: &[(&str, String)], gateway: &str) -> Plan {
     plan_saying(servers, gateway, "")
 }
 
-/// The same, with more in the entry of each server.
+/// The same with further settings in the entry of each server.
 fn plan_saying(servers: &[(&str, String)], gateway: &str, more: &str) -> Plan {
     let entry = |(name, url): &(&str, String)| {
         let transport = if url.ends_with("/sse") { "sse" } else { "streamable_http" };
@@ -106,14 +106,14 @@ fn plan_saying(servers: &[(&str, String)], gateway: &str, more: &str) -> Plan {
     }
 }
 
-/// A gateway with servers behind it, as one principal sees it.
+/// A gateway with its servers, as one principal sees it.
 #[derive(Clone)]
 pub(crate) struct World {
     pub(crate) board: Arc<Board>,
     pub(crate) sessions: Arc<SessionService>,
     gateway: Arc<Gateway>,
     principal: Principal,
-    /// The session whose endpoint is used, if not the one for all.
+    /// The session whose endpoint is used; `None` for `/mcp`.
     session: Option<String>,
 }
 
@@ -122,14 +122,14 @@ impl World {
         Self::with(servers, "{}").await
     }
 
-    /// The same with a section about the gateway.
+    /// The same with a `gateway` section.
     pub(crate) async fn with(servers: &[(&str, &ScriptedServer)], gateway: &str) -> Self {
         let (world, starting) = Self::opening(servers, gateway).await;
         starting.finish(|_| {}).await.unwrap();
         world
     }
 
-    /// The same with a connection to the server for each session; `more` is further in its entry.
+    /// The same with `connection: per_session`; `more` has further settings of the server.
     pub(crate) async fn per_session(server: &ScriptedServer, gateway: &str, more: &str) -> Self {
         let more = format!(", connection: per_session{more}");
         let plan = plan_saying(&[("own", server.url())], gateway, &more);
@@ -143,7 +143,7 @@ impl World {
         world
     }
 
-    /// A gateway whose board has not finished its start; with no end of it, unless somebody finishes it.
+    /// A gateway whose board is still starting, until the test finishes the start.
     pub(crate) async fn opening(
         servers: &[(&str, &ScriptedServer)],
         gateway: &str,
@@ -163,7 +163,7 @@ impl World {
         Self::opening_as(plan, Memory::Keep).await
     }
 
-    /// The same for a board that serves, or for that of a single command.
+    /// The same for the board of a server process, or of a single command.
     pub(crate) async fn opening_as(plan: Plan, memory: Memory) -> (Self, StartingBoard) {
         let options = BoardOptions {
             store: Store::in_memory().await.unwrap(),
@@ -182,7 +182,7 @@ impl World {
         (Self { board, sessions, gateway, principal: Principal::local(), session: None }, starting)
     }
 
-    /// Gives a session servers of its own and waits for them; makes the session where there is none.
+    /// Attaches servers to a session and waits for them; creates the session if needed.
     pub(crate) async fn attach(&self, session: &str, servers: &[(&str, String)], wait: Duration) {
         let own = |url: &String| OwnServer {
             url: url.clone(),
@@ -199,12 +199,12 @@ impl World {
         }
     }
 
-    /// The board did not start, or is told to stop.
+    /// Stops the gateway, before or after the board has started.
     pub(crate) fn stop(&self) {
         self.gateway.end_streams();
     }
 
-    /// A client at two pipes, which the gateway serves as long as this lives.
+    /// A client over pipes, which the gateway serves as long as this lives.
     pub(crate) fn pipe(&self) -> Pipe {
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
         let (input, output) = tokio::io::split(theirs);
@@ -214,13 +214,13 @@ impl World {
         Pipe(BufReader::new(ours))
     }
 
-    /// As somebody else sees it.
+    /// The same gateway, as another principal sees it.
     pub(crate) fn to_another(&self) -> Self {
         let principal = Principal { id: "another".into(), ..self.principal.clone() };
         Self { principal, ..self.clone() }
     }
 
-    /// As it is seen through the endpoint of a session.
+    /// The same gateway, through the endpoint of a session.
     pub(crate) fn in_session(&self, id: &str) -> Self {
         Self { session: Some(id.into()), ..self.clone() }
     }
@@ -240,7 +240,7 @@ impl World {
         self.gateway.post(self.request(headers), message.to_string().into()).await
     }
 
-    /// A legacy session of a client that can do this.
+    /// Opens a session of the session era, with these client capabilities.
     pub(crate) async fn open(&self, capabilities: Value) -> Session<'_> {
         let answer = self.knock(capabilities).await;
         assert_eq!(answer.status(), 200);
@@ -248,14 +248,14 @@ impl World {
         Session { world: self, id, next: AtomicU64::new(1) }
     }
 
-    /// Asks for a legacy session.
+    /// Sends `initialize`.
     pub(crate) async fn knock(&self, capabilities: Value) -> Response<GatewayBody> {
         let params = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities});
         let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
         self.post(&[], &message).await
     }
 
-    /// A modern request; `meta` is what its `_meta` has besides.
+    /// Sends a stateless-era request; `meta` has further members of its `_meta`.
     pub(crate) async fn modern(&self, method: &str, params: Value, meta: Value) -> Reading {
         let mut params = params;
         params["_meta"] = json!({
@@ -272,7 +272,7 @@ impl World {
     }
 }
 
-/// A client over lines.
+/// A client over pipes.
 pub(crate) struct Pipe(BufReader<DuplexStream>);
 
 impl Pipe {
@@ -288,7 +288,7 @@ impl Pipe {
     }
 }
 
-/// A legacy session.
+/// A client of the session era.
 pub(crate) struct Session<'w> {
     world: &'w World,
     id: String,
@@ -300,7 +300,7 @@ impl Session<'_> {
         self.ask_accepting("application/json, text/event-stream", method, params).await
     }
 
-    /// The same of a client that reads only this.
+    /// The same for a client that accepts only this media type.
     pub(crate) async fn ask_accepting(&self, kinds: &str, method: &str, params: Value) -> Reading {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
@@ -320,7 +320,7 @@ impl Session<'_> {
         assert_eq!(taken.status(), 202);
     }
 
-    /// The stream of messages that nobody asked for.
+    /// The event stream of the client.
     pub(crate) async fn listen(&self) -> Reading {
         let request = self.world.request(&[("mcp-session-id", &self.id)]);
         Reading::of(self.world.gateway.get(request).await)
@@ -337,7 +337,7 @@ impl Session<'_> {
     }
 }
 
-/// An answer of which nothing is taken that nobody asks for.
+/// A response that is read only as far as the test asks for it.
 pub(crate) struct Reading {
     pub(crate) status: u16,
     pub(crate) is_stream: bool,
@@ -355,7 +355,7 @@ impl Reading {
         Self { status, is_stream, body: answer.into_body(), text: String::new() }
     }
 
-    /// What is written next, as it is.
+    /// The next chunk as it was written.
     pub(crate) async fn piece(&mut self) -> Option<String> {
         let mut piece = self.body.frame().await?.unwrap().into_data().unwrap();
         let piece = piece.copy_to_bytes(piece.remaining());
@@ -377,7 +377,7 @@ impl Reading {
                     continue;
                 }
                 let Some(piece) = self.piece().await else {
-                    // What came without a stream is one message.
+                    // A response without an event stream is one message.
                     let whole = std::mem::take(&mut self.text);
                     return serde_json::from_str(&whole).ok();
                 };
@@ -387,7 +387,7 @@ impl Reading {
         tokio::time::timeout(PATIENCE, read).await.expect("a message or the end comes in time")
     }
 
-    /// All that is left, as it was written.
+    /// The rest of the response as it was written.
     pub(crate) async fn text(mut self) -> String {
         while let Some(piece) = self.piece().await {
             self.text.push_str(&piece);
@@ -395,7 +395,7 @@ impl Reading {
         self.text
     }
 
-    /// All that is left.
+    /// The remaining messages.
     pub(crate) async fn rest(mut self) -> Vec<Value> {
         let mut messages = Vec::new();
         while let Some(message) = self.next().await {
@@ -404,13 +404,13 @@ impl Reading {
         messages
     }
 
-    /// The code of the error that has to come.
+    /// The code of the expected error.
     pub(crate) async fn code(self) -> i64 {
         let last = self.rest().await.pop().expect("an answer");
         last["error"]["code"].as_i64().unwrap_or_else(|| panic!("{last}"))
     }
 
-    /// The result that has to come last.
+    /// The expected result, which must be the last message.
     pub(crate) async fn result(self) -> Value {
         let last = self.rest().await.pop().expect("an answer");
         assert!(last["result"].is_object(), "{last}");

@@ -1,4 +1,4 @@
-//! Tools that nobody knows, and lists that changed without a word.
+//! Calls of unknown tools, and lists that changed without a notification.
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ async fn a_tool_that_came_without_a_word_is_found_by_the_first_call() {
     shop.set_tools([Tool::new("old"), Tool::new("fresh")]);
     let (lists, others) = (shop.stats().list_count, idle.stats().list_count);
     assert_eq!(session.call("shop__fresh").await.result().await["isError"], Value::Null);
-    // Whoever asks for what there is not does not make the servers list for each call.
+    // Repeated calls of unknown tools do not make the servers list their tools each time.
     for name in ["shop__nope", "shop__nada", "shop.fresh.er"] {
         let told = session.call(name).await.result().await;
         assert_eq!(told["isError"], true, "{told}");
@@ -131,7 +131,7 @@ async fn a_server_of_a_session_is_asked_for_that_session_only() {
     };
     own.set_tools([Tool::new("old"), Tool::new("fresh")]);
     let lists = own.stats().list_count;
-    // Somebody else does not reach it, and a tool that is known is no reason to ask.
+    // Another session does not reach the tool, and a known tool does not cause another list.
     let other =
         world.modern("tools/call", json!({"name": "mine__fresh", "arguments": {}}), json!({}));
     assert_eq!(other.await.result().await["isError"], true);

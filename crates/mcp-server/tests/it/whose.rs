@@ -1,4 +1,4 @@
-//! What a server says goes to whom it belongs, and what a client says to nobody whom it does not concern.
+//! Messages of a server reach only the client they belong to, and messages of a client only the server concerned.
 
 use futures::future::{BoxFuture, FutureExt as _};
 use pretty_assertions::assert_eq;
@@ -9,8 +9,8 @@ use crate::support::{Reading, World, until};
 
 const LIST_CHANGED: &str = "notifications/tools/list_changed";
 
-/// The first message of a call during which the server asks something, while another call runs; `None` when the server
-/// is told that nobody answers.
+/// The first message of a call during which the server sends a request while another call runs; `None` when the server
+/// gets an error instead.
 async fn asked_beside(
     server: &ScriptedServer,
     mut running: BoxFuture<'_, Reading>,
@@ -32,7 +32,7 @@ async fn asked_beside(
     }
 }
 
-/// Over HTTP+SSE a question does not say which call it belongs to.
+/// Over HTTP+SSE, a server's request does not say which call it belongs to.
 #[tokio::test]
 async fn a_question_that_names_no_call_is_asked_only_while_one_client_uses_the_server() {
     let able = json!({"elicitation": {}});

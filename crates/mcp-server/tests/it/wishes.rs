@@ -1,4 +1,4 @@
-//! What servers are told to report: log messages and updates of resources.
+//! The log level and the resource subscriptions that servers are told.
 
 use futures::FutureExt as _;
 use pretty_assertions::assert_eq;
@@ -7,13 +7,13 @@ use switchboard_test_support::{Fault, ScriptedServer, Stage, Tool};
 
 use crate::support::{World, plan, until};
 
-/// A legacy server that logs and has a resource `NAME://r`.
+/// A session-era server that logs and has a resource `NAME://r`.
 async fn server(name: &str) -> ScriptedServer {
     let builder = ScriptedServer::builder().legacy().tools([Tool::new("t")]).logging();
     builder.resources([&format!("{name}://r")]).start().await
 }
 
-/// From which level on a server was last told to log.
+/// The log level that a server was last told.
 fn level_of(server: &ScriptedServer) -> Option<String> {
     let stats = server.stats();
     Some(stats.last_request("logging/setLevel")?.body["params"]["level"].as_str()?.to_owned())
@@ -23,7 +23,7 @@ fn from_level(level: &str) -> Value {
     json!({"io.modelcontextprotocol/logLevel": level})
 }
 
-/// Does this while something waits for a server that does not answer.
+/// Runs `doing` while `waiting` waits for a server that does not respond.
 async fn meanwhile(waiting: impl Future<Output = ()>, doing: impl Future<Output = ()>) {
     tokio::select! {
         biased;
@@ -54,7 +54,7 @@ async fn a_listener_hears_of_the_lists_that_it_named_and_of_no_others() {
         let (_, named) = streams.iter_mut().find(|(list, _)| *list == changed).unwrap();
         let told = named.next().await.unwrap();
         assert_eq!(told["method"], format!("notifications/{changed}/list_changed"));
-        // All are told in one step.
+        // All are notified at once.
         for (list, stream) in &mut streams {
             assert_eq!(stream.next().now_or_never(), None, "{list} when {changed} changed");
         }
@@ -70,7 +70,7 @@ async fn a_server_that_comes_with_a_reload_is_told_the_log_level_that_clients_as
     assert_eq!(level_of(&first).as_deref(), Some("warning"));
     world.board.apply(plan(&[("a", &first), ("b", &second)])).await.unwrap();
     until(|| level_of(&second).as_deref() == Some("warning")).await;
-    // A modern client asks with each of its calls; the lowest level of all counts.
+    // A stateless-era client states its level with each call; the lowest of all applies.
     let call = json!({"name": "a__t", "arguments": {}});
     world.modern("tools/call", call, from_level("info")).await.result().await;
     until(|| level_of(&second).as_deref() == Some("info")).await;
@@ -116,7 +116,7 @@ async fn a_server_that_does_not_answer_a_subscription_holds_up_neither_calls_nor
         other.call("stuck__t").await.result().await;
         other.ask("resources/subscribe", json!({"uri": "good://r"})).await.result().await;
         assert_eq!(good.watched(), ["good://r"]);
-        // That nobody watches it any more is told when there is time for it.
+        // The end of a subscription is sent in the background.
         other.end().await;
         until(|| good.watched().is_empty()).await;
     };
