@@ -20,7 +20,8 @@ pub const SHARED_TYPE_NAMES: &[(&str, &str)] = &[(
 )];
 
 /// Crates that run, measure or check the product.
-const OUTSIDE: &[&str] = &["crates/test-support/", "crates/bench/", "crates/xtask/"];
+const OUTSIDE: &[&str] =
+    &["crates/test-support/", "crates/test-program/", "crates/bench/", "crates/xtask/"];
 
 /// File names that hold tests or their data; a name may also end in `_tests.rs`.
 const TEST_FILES: &[&str] = &["tests.rs", "test_support.rs", "samples.rs"];
