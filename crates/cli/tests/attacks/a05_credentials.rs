@@ -1,4 +1,5 @@
-//! A5: credentials of callers end here, tokens for others are refused, and nothing secret is said or logged.
+//! A5: callers' credentials are never forwarded, tokens for another audience are refused, and no secret is returned or
+//! logged.
 
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
 use jsonwebtoken::jwk::Jwk;

@@ -1,4 +1,4 @@
-//! A8: what belongs to one principal is nothing to another: sessions, endpoints, waiting requests.
+//! A8: sessions, endpoints and pending requests of one principal cannot be used by another.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! A13: what is hidden cannot be reached by guessing, whichever way leads there.
+//! A13: hidden tools cannot be called by guessing their names, on any interface.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! MCP clients of both eras, written by hand: a library would refuse to send most of what is needed here.
+//! Handwritten MCP clients of both eras, because a library would refuse to send most of what is needed here.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

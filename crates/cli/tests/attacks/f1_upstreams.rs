@@ -1,4 +1,4 @@
-//! F1: servers that misbehave. Every caller gets a clear answer in time, and the gateway goes on.
+//! F1: servers that misbehave. Every caller gets a clear answer in time, and the gateway keeps working.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! F2: servers that restart, forget their sessions, or come late.
+//! F2: servers that restart, forget their sessions, or start late.
 
 use std::time::Duration;
 

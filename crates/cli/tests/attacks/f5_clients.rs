@@ -1,4 +1,4 @@
-//! F5: clients that go away, cancel, do not read, or never say goodbye; and the end of the gateway itself.
+//! F5: clients that disconnect, cancel, do not read, or never close; and the shutdown of the gateway itself.
 
 use std::cell::Cell;
 use std::io::{BufRead as _, BufReader, Write as _};

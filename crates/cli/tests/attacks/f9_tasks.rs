@@ -1,4 +1,5 @@
-//! F9, and A8 and A13 with it: calls that go on as tasks of their server belong to who made them, and to nobody else.
+//! F9, with A8 and A13: calls that run as tasks of their server belong to the principal that made them, and to no
+//! other.
 
 use reqwest::Method;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The program with a scripted server behind it, and a chat that runs beside the test.
+//! The program with a scripted server, and a chat that runs in the background.
 
 use std::io::{Read, Write as _};
 use std::process::{Child, ChildStdin, ExitStatus, Stdio};

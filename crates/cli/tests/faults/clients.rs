@@ -1,4 +1,4 @@
-//! MCP clients of the session era that switch toolsets, list, and try to reach what is hidden.
+//! Session-era clients that switch toolsets, list tools, and try to call hidden ones.
 
 use std::sync::Arc;
 use std::time::Duration;

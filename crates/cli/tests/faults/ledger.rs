@@ -1,4 +1,4 @@
-//! What happened, counted; and what must not have happened, with its words.
+//! Counts of events, and descriptions of violations.
 
 use std::fmt;
 use std::sync::Mutex;

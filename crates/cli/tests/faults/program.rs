@@ -1,4 +1,4 @@
-//! The program under test, its servers, and what is done to it.
+//! The program under test, its servers, and the injected faults.
 
 use std::fs::File;
 use std::io::Write as _;

@@ -1,4 +1,4 @@
-//! Sessions that are made, changed, read and ended over the API.
+//! Sessions that are created, changed, read and deleted over the API.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Sessions outlive the process, and end when they should.
+//! Sessions survive a restart of the process, and expire when they should.
 
 use std::time::Duration;
 

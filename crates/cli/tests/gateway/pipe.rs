@@ -1,4 +1,4 @@
-//! An MCP client by hand, of either era, at the standard input and output of the program.
+//! A handwritten MCP client of either era on the program's standard input and output.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};

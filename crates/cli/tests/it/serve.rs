@@ -1,4 +1,4 @@
-//! `serve` from its start to its end: reload under load, signals, children, many servers.
+//! `serve` from start to shutdown: reload under load, signals, child processes, many servers.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Tools come and go in the middle of a session, through the API and from the servers: each change is in the next
-//! rendering, is one step of the revision and one event.
+//! Tools are added and removed during a session, through the API and by servers: each change is in the next rendering,
+//! increments the revision once and sends one event.
 
 use pretty_assertions::assert_eq;
 use reqwest::Method;

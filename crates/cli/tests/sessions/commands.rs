@@ -1,4 +1,4 @@
-//! `session`, `render` and `tool call --session`, at a running instance and without one.
+//! `session`, `render` and `tool call --session`, with and without a running instance.
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Who writes with an old revision is refused, and of many who write at once with the same one wins.
+//! A write with an old revision is refused, and of many concurrent writes with the same revision one succeeds.
 
 use pretty_assertions::assert_eq;
 use reqwest::Method;

@@ -1,4 +1,4 @@
-//! One registry, two faces: what an MCP client switches shows in the API, and the other way.
+//! Changes by an MCP client are visible in the API, and changes in the API are visible to MCP clients.
 
 use pretty_assertions::assert_eq;
 use serde_json::json;

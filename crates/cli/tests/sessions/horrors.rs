@@ -1,4 +1,4 @@
-//! Schemas and names that break others, from a server through the whole program to every provider.
+//! Unusual schemas and names, from a server through the whole program to every provider format.
 
 use std::collections::BTreeSet;
 

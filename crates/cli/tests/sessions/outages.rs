@@ -1,4 +1,4 @@
-//! A store that takes no writes: nothing is acknowledged, nothing is changed, and what only reads goes on.
+//! A store that refuses writes: nothing is acknowledged or changed, and reads keep working.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! Backends that answer badly: the turn recovers, or ends with one error and `done`, and the conversation goes on with
-//! another provider.
+//! Backends that answer badly: the turn recovers, or ends with one error and `done`, and the conversation continues
+//! with another provider.
 
 use std::time::Duration;
 

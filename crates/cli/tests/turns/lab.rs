@@ -1,4 +1,4 @@
-//! A board with a real MCP server behind it and every model backend before it.
+//! A board with a real MCP server and every fake model backend.
 
 use switchboard_test_support::model_backends::{Backend, FakeBackends, ModelRequest};
 use switchboard_test_support::{ScriptedServer, Tool};

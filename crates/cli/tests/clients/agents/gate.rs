@@ -1,4 +1,4 @@
-//! A server that is slow to answer: connections wait at a gate until the test opens it.
+//! A server that is slow to answer: connections are held until the test releases them.
 
 use std::time::Duration;
 

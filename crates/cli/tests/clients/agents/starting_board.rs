@@ -1,4 +1,4 @@
-//! An agent that comes while the board still waits for a slow server gets the server's tools all the same.
+//! An agent that connects while the board still waits for a slow server gets that server's tools.
 
 use std::time::Duration;
 
