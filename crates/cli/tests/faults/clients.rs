@@ -54,7 +54,7 @@ impl Client {
                 response.status().is_success().then_some(id)
             };
             let session = session.await;
-            // While the store fails, a client is served whose session a crash may end: such a one proves nothing.
+            // While the store fails, a crash may lose the session of a client, so such a session is not checked.
             if let Some(session) = session.filter(|_| was_writing && !place.is_store_failing()) {
                 count(&place.ledger.acknowledged);
                 return Self { session, may_be_on: false, may_be_off: true };

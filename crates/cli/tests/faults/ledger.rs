@@ -21,7 +21,7 @@ pub(crate) struct Ledger {
     pub(crate) acknowledged: AtomicU64,
     /// Writes that were answered with a refusal.
     pub(crate) refused: AtomicU64,
-    /// Writes whose answer did not come.
+    /// Writes without a response.
     pub(crate) unanswered: AtomicU64,
     /// Comparisons of what is there with what was promised.
     pub(crate) compared: AtomicU64,

@@ -84,7 +84,7 @@ async fn of_twenty_who_write_with_the_same_revision_one_wins() {
     events.settles(2).await;
 }
 
-/// Without a revision nobody is refused, and no change is lost.
+/// Writes without a revision are never refused, and no change is lost.
 #[tokio::test]
 async fn changes_at_the_same_time_do_not_undo_each_other() {
     let board = two_servers("").await;

@@ -69,7 +69,7 @@ fn wide() -> Map<String, Value> {
         .collect()
 }
 
-/// Names that nobody should give a tool.
+/// Unusual tool names.
 fn named() -> Vec<Tool> {
     let long = "n".repeat(300);
     let names = [

@@ -79,7 +79,7 @@ impl Account {
         format!("{{name: {name}, base_url: \"{url}\", {}{more}}}", self.settings)
     }
 
-    /// The next one, for who wants another provider.
+    /// The next account with another backend.
     pub(crate) fn other(self) -> Self {
         let place = ACCOUNTS.iter().position(|account| *account == self).unwrap();
         let mut others = ACCOUNTS.iter().cycle().skip(place + 1);

@@ -46,7 +46,7 @@ impl Gate {
         format!("http://127.0.0.1:{}/mcp", self.port)
     }
 
-    /// Waits until somebody is at the gate.
+    /// Waits until a connection is held.
     pub(crate) async fn reached(&self, patience: Duration) {
         wait_until(patience, async || (*self.waiting.borrow() > 0).then_some(())).await;
     }
