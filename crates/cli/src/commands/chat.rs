@@ -208,7 +208,7 @@ impl Chat<'_> {
                         screen.end_line();
                         return Err(failure);
                     }
-                    None => return Err(Failure::unreachable("the event stream of the turn ended early")),
+                    None => return Err(Failure::unreachable("the stream of the turn ended early")),
                 },
                 wish = self.interrupts.next() => {
                     if wish == InterruptAction::End || cancelling.is_some() {

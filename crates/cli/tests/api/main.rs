@@ -1,5 +1,5 @@
-//! The API document and the API behind it: a linter reads the document, a fuzzer tries the API of a running
-//! board with what the document allows and with what it does not, and nothing is answered but what it says.
+//! The API document and the API: a linter checks the document, a fuzzer sends valid and invalid requests to a running
+//! board, and every response must match the document.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests, and what they are made of")]
 
 mod problems;

@@ -1,4 +1,4 @@
-//! Whatever is wrong with a request, the answer is a problem: also where it is axum that refuses it.
+//! Every invalid request is answered with a problem document, including requests that axum itself rejects.
 
 use reqwest::Method;
 use serde_json::{Value, json};

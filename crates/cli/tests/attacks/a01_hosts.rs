@@ -1,4 +1,5 @@
-//! A1: `Host` and `Origin` of others, on every face and in both eras; a wide address needs credentials.
+//! A1: foreign `Host` and `Origin` headers, on every interface and in both eras; a non-loopback address needs
+//! credentials.
 
 use std::process::Child;
 

@@ -1,4 +1,5 @@
-//! A5: credentials of callers end here, tokens for others are refused, and nothing secret is said or logged.
+//! A5: callers' credentials are never forwarded, tokens for another audience are refused, and no secret is returned or
+//! logged.
 
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
 use jsonwebtoken::jwk::Jwk;
@@ -219,10 +220,10 @@ async fn a5_the_metadata_of_the_resource_is_served_without_credentials() {
             .unwrap()
             .starts_with("Bearer resource_metadata=")
     );
-    // Who has no token yet learns at once which scopes to ask for.
+    // A client without a token gets a challenge that names the scopes to request.
     let challenge = missing.headers["www-authenticate"].to_str().unwrap();
     assert!(challenge.ends_with(", scope=\"mcp:use\""), "{challenge}");
-    // And who has one with which he may not do this, what it lacks.
+    // A valid token without the needed scope gets a challenge that names it.
     let peer = Peer::of(&serve).with_key(&issuer.token(&json!({})));
     let metrics = peer.at(serve.at("/metrics")).request(Method::GET, &[]).send().await.unwrap();
     assert_eq!(metrics.status(), 403);

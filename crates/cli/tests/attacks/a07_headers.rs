@@ -1,4 +1,4 @@
-//! A7: headers that say something else than the body are refused before anything is routed.
+//! A7: headers that contradict the body are refused before routing.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! A8: what belongs to one principal is nothing to another: sessions, endpoints, waiting requests.
+//! A8: sessions, endpoints and pending requests of one principal cannot be used by another.
 
 use std::collections::HashSet;
 
@@ -52,7 +52,7 @@ async fn a8_a_session_of_one_principal_is_unknown_to_another() {
     }
     assert_eq!(status(&thief, Method::GET, &Value::Null).await, 404);
     assert_eq!(status(&thief, Method::DELETE, &Value::Null).await, 404);
-    // The same words as for one that never was: nobody learns that it exists.
+    // The same text as for a session that never existed, so that its existence is not revealed.
     let refused = async |peer: Peer| peer.post(list.to_string(), &[]).await.body;
     let unknown = pair.bob.with("mcp-session-id", "AAAAAAAAAAAAAAAAAAAAAAAA");
     assert_eq!(refused(thief).await, refused(unknown).await);
@@ -120,7 +120,7 @@ async fn a8_a_session_endpoint_belongs_to_who_made_it() {
     let listed = pair.bob.at(pair.serve.at("/api/v1/sessions"));
     let listed = listed.request(Method::GET, &[]).send().await.unwrap().text().await.unwrap();
     assert!(!listed.contains(&id), "{listed}");
-    // A name that is taken is taken for everybody, and gives nothing away but that.
+    // A taken name is refused for every principal, and reveals nothing else.
     assert_eq!(make(&pair.alice, json!({"id": "mine"})).await.0, 201);
     assert_eq!(make(&pair.bob, json!({"id": "mine"})).await.0, 409);
     assert_eq!(alice.call("enable_toolset", json!({"toolsetName": "one"})).await.status, 200);
@@ -255,7 +255,7 @@ async fn a8_a_state_is_used_once_with_a_legacy_server() {
     );
 }
 
-/// What somebody would try who has states and wants others.
+/// Modified states that an attacker with valid states would try.
 fn forgeries(one: &str, two: &str) -> Vec<String> {
     let changed_at = |at: usize| {
         let mut bytes = one.as_bytes().to_vec();

@@ -1,4 +1,4 @@
-//! A9: headers with which proxies speak change nothing when a client sends them.
+//! A9: proxy headers such as `X-Forwarded-For` have no effect when a client sends them.
 
 use reqwest::Method;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! A12: a server that takes the names of others, or of the gateway's own tools.
+//! A12: a server that uses tool names of other servers or of the gateway's meta-tools.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! A13: what is hidden cannot be reached by guessing, whichever way leads there.
+//! A13: hidden tools cannot be called by guessing their names, on any interface.
 
 use std::time::Duration;
 
@@ -277,7 +277,7 @@ async fn a13_a_listener_is_promised_and_told_nothing_of_what_it_may_not_see() {
         let (mut nothing, honoured) = listen(&narrowed, &everything).await;
         assert_eq!(honoured, Value::Null, "nothing is seen, so nothing is honoured");
         let (mut only, _) = listen(&peer.at(serve.at("/mcp/servers/a")), &everything).await;
-        // The others make the servers talk; who does not see them does not hear it.
+        // Both servers send updates; a stream gets only those of servers that it sees.
         for (server, uri) in [(b, "b://r"), (a, "a://r")] {
             assert!(server.update_resource(uri).await > 0);
             let told = open.next().await.unwrap();
@@ -316,7 +316,7 @@ async fn a13_a_listener_hears_what_its_session_sees_at_that_time() {
             let off = bob.call("disable_toolset", json!({"toolsetName": set})).await;
             assert!(!off.is_refusal(), "{}", off.body);
         }
-        // Alice still watches one of them, and nobody the other one.
+        // Alice is still subscribed to one of them; the other one has no subscriber.
         wait_until(PATIENCE, async || b.watched().is_empty().then_some(())).await;
         assert!(a.update_resource("a://r").await > 0);
         assert_eq!(hears.next().await.unwrap()["params"]["uri"], "a://r");

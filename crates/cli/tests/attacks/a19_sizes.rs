@@ -1,4 +1,5 @@
-//! A19: too large, too deep, too many, not what it says it is. The process stays up and small.
+//! A19: input that is too large, too deep, too much, or of another type than declared. The process survives and stays
+//! small.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Stdio;

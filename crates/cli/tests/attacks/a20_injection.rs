@@ -1,4 +1,4 @@
-//! A20: control characters that would become headers, and addresses that would become files.
+//! A20: control characters that would inject headers, and URLs that would read files.
 
 use reqwest::Method;
 use serde_json::json;

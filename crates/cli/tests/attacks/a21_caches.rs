@@ -1,4 +1,4 @@
-//! A21: what depends on who asks says so, and nobody gets what is another's.
+//! A21: responses that depend on the caller are marked as private, and none is served to another caller.
 
 use futures::future::join_all;
 use serde_json::json;

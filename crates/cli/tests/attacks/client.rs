@@ -1,4 +1,4 @@
-//! MCP clients of both eras, written by hand: a library would refuse to send most of what is needed here.
+//! Handwritten MCP clients of both eras, because a library would refuse to send most of what is needed here.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use crate::support::{PATIENCE, Serve};
 pub(crate) const MODERN: &str = "2026-07-28";
 pub(crate) const LEGACY: &str = "2025-11-25";
 
-/// Somebody who sends requests to one endpoint.
+/// A client that sends requests to one endpoint.
 #[derive(Debug, Clone)]
 pub(crate) struct Peer {
     pub(crate) http: Client,
@@ -268,7 +268,7 @@ impl Session {
         assert_eq!(self.peer.post(message.to_string(), &[]).await.status, 202);
     }
 
-    /// The stream of messages that nobody asked for.
+    /// The stream of server-initiated messages.
     pub(crate) async fn listen(&self) -> Events {
         let response = self.peer.request(Method::GET, &[]).send().await.unwrap();
         assert_eq!(response.status().as_u16(), 200);

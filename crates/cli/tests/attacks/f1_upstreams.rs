@@ -1,4 +1,4 @@
-//! F1: servers that misbehave. Every caller gets a clear answer in time, and the gateway goes on.
+//! F1: servers that misbehave. Every caller gets a clear answer in time, and the gateway keeps working.
 
 use std::time::Duration;
 
@@ -153,7 +153,7 @@ async fn strange_replies(builder: ScriptedServerBuilder) {
     for (answer, _) in world.both("bad__strange", &json!({})).await {
         assert!(!answer.is_refusal(), "{}", answer.body);
     }
-    // Late answers of the calls above come now; they belong to nobody.
+    // Late responses of the calls above arrive now and match no request.
     wait_until(PATIENCE, async || (world.upstream.stats().running_calls == 0).then_some(())).await;
     for (answer, _) in world.both("bad__echo", &json!({"n": 8})).await {
         assert_eq!(answer.result()["structuredContent"]["n"], 8);

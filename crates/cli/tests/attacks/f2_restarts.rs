@@ -1,4 +1,4 @@
-//! F2: servers that restart, forget their sessions, or come late.
+//! F2: servers that restart, forget their sessions, or start late.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ async fn f2_a_restart_during_a_call_is_told_and_the_next_call_works() {
         for answer in [modern, legacy] {
             assert_eq!(answer.result()["isError"], true, "{}", answer.body);
         }
-        // The list is there all the time, and nobody has to begin anew.
+        // The list stays available, and no client has to initialize again.
         assert_eq!(peer.tools().await.len(), 2);
         assert_eq!(session.tools().await.len(), 2);
         wait_until(PATIENCE, async || {
@@ -65,7 +65,7 @@ async fn f2_a_lost_session_is_healed_without_the_client_noticing() {
     assert!(upstream.stats().initialize_count >= 2);
 }
 
-/// Nobody calls, so nobody but the stream on which the server is heard can find out.
+/// No call is made, so only the notification stream can detect the restart.
 #[tokio::test]
 async fn f2_a_lost_session_is_healed_also_when_only_its_stream_tells() {
     let upstream = ScriptedServer::builder().legacy().tools([Tool::new("echo")]);
@@ -106,7 +106,7 @@ async fn f2_lists_are_served_while_a_server_is_away() {
         (!peer.call("one__echo", json!({})).await.is_refusal()).then_some(())
     })
     .await;
-    // It was the same list before, meanwhile and after: nobody was disturbed.
+    // The list is the same before, during and after, so no client is notified.
     assert!(stream.within(Duration::from_millis(500)).await.is_err());
 }
 

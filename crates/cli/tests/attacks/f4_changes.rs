@@ -1,4 +1,4 @@
-//! F4: lists that change all the time, and tools that go away at the wrong moment.
+//! F4: lists that change continuously, and tools that disappear at the wrong moment.
 
 use std::time::Duration;
 

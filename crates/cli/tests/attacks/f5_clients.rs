@@ -1,4 +1,4 @@
-//! F5: clients that go away, cancel, do not read, or never say goodbye; and the end of the gateway itself.
+//! F5: clients that disconnect, cancel, do not read, or never close; and the shutdown of the gateway itself.
 
 use std::cell::Cell;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -195,8 +195,8 @@ async fn f5_a_cancellation_over_standard_input_ends_the_call() {
     assert!(child.wait().unwrap().success());
 }
 
-/// A client that opens a window of that many bytes for each answer and reads no more than it is made to. With HTTP/1.1
-/// the buffers of the kernel would take megabytes before anybody noticed.
+/// A client that opens a window of that many bytes for each response and reads no more than it must. With HTTP/1.1 the
+/// buffers of the kernel would take megabytes before the server noticed.
 fn lazy(serve: &Serve, window: u32) -> Peer {
     let http = Client::builder()
         .no_proxy()
@@ -257,7 +257,8 @@ async fn f5_a_listener_that_is_slow_loses_its_stream_and_stalls_nobody() {
     for told in [changes(slow_legacy).await, changes(slow_modern).await] {
         assert!((WAITING_MESSAGES..CHANGES / 2).contains(&told), "{told} of {CHANGES}");
     }
-    // Who lost its stream is told with the answer to its call, and who comes back has a stream again.
+    // A client that lost its stream gets the change with the response to its call, and a client that reconnects has a
+    // stream again.
     let answer = slow.call("enable_toolset", json!({"toolsetName": "one"})).await;
     assert_eq!(answer.messages()[0]["method"], LIST_CHANGED, "{}", answer.body);
     let mut again = slow.listen().await;

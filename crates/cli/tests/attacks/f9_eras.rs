@@ -373,7 +373,7 @@ async fn f9_a_question_that_the_server_withdraws_is_withdrawn_at_the_client() {
         messages.push(message);
         let (left_alone, asked): (Vec<Value>, Vec<Value>) = sorted(&messages);
         let withdrawn = with_method(&messages, "notifications/cancelled").len();
-        // The last question is answered once that which nobody answers is withdrawn.
+        // The last request is answered once the unanswered one is cancelled.
         if answered < asked.len() && left_alone.len() == 1 && answered <= withdrawn {
             session.reply(&asked[answered]["id"], answer_to("elicitation/create")).await;
             answered += 1;
@@ -645,7 +645,7 @@ async fn f9_a_server_that_does_not_answer_who_watches_it_holds_up_nobody_else() 
     }
     assert_eq!(good.watched(), ["good://r"]);
     waits.await;
-    // It is asked again without anybody who wishes for it.
+    // After the fault it subscribes again without a new request of a client.
     assert_eq!(stuck.watched(), [""; 0]);
     stuck.clear_fault().await;
     // The last question may still be waiting for its time to be up.

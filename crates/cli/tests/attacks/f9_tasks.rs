@@ -1,4 +1,5 @@
-//! F9, and A8 and A13 with it: calls that go on as tasks of their server belong to who made them, and to nobody else.
+//! F9, with A8 and A13: calls that run as tasks of their server belong to the principal that made them, and to no
+//! other.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -70,7 +71,7 @@ async fn f9_a_task_is_followed_answered_and_cancelled_through_the_gateway() {
     assert_eq!(about(&peer, "tasks/cancel", &id).await.result(), json!({"resultType": "complete"}));
     assert_eq!(about(&peer, "tasks/get", &id).await.result()["status"], "cancelled");
 
-    // Every other face, and who takes no tasks, gets what the server has for those.
+    // Other interfaces, and clients without task support, get the server's result for clients without tasks.
     let plain = Peer::of(&serve).call("new__slow_compute", json!({"seconds": 0})).await;
     assert_eq!(plain.text(), "Computed ");
     let (_, plain) = serve.call("slow_compute", json!({"seconds": 0, "label": "y"})).await;

@@ -1,5 +1,5 @@
-//! Attacks on the gateway and faults around it, over the built program. Each test is named after its row: `a1` is a
-//! foreign host, `f5` a client that goes away, and so on; each module says which row it is.
+//! Attacks on the gateway and faults around it, against the built program. Each test is named after its row in
+//! `docs/security.md`: `a1` is a foreign host, `f5` a client that disconnects, and so on.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests, and what they are made of")]
 
 mod a01_hosts;

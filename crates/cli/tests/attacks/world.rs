@@ -1,4 +1,4 @@
-//! What several attacks need: configurations, keys, the fixture, and what a process uses.
+//! Shared support: configurations, keys, the fixture, and the resource use of a process.
 
 use crate::support::{Home, Serve, dynamic, yaml};
 

@@ -1,4 +1,4 @@
-//! What a chat prints, and what its exit code says.
+//! The output and the exit codes of a chat.
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};

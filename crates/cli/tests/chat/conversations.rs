@@ -1,4 +1,4 @@
-//! What stays of a chat, how it is taken elsewhere, and who answers in it.
+//! Stored conversations, their export and import, and the choice of the provider.
 
 use pretty_assertions::assert_eq;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Ctrl-C cancels the turn. Only without one it ends the program.
+//! Ctrl-C cancels the running turn; without one it ends the program.
 
 use pretty_assertions::assert_eq;
 

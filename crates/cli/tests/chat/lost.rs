@@ -1,4 +1,4 @@
-//! Connections that break, and instances that go away.
+//! Broken connections, and instances that stop.
 
 use std::sync::Arc;
 

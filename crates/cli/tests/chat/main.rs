@@ -1,4 +1,4 @@
-//! `chat` as people and scripts use it: without an instance and at one, typed into and piped, interrupted and cut off.
+//! `chat` with and without an instance, in a terminal and in a pipe, interrupted and disconnected.
 #![expect(clippy::unwrap_used, reason = "tests, and what they are made of")]
 
 mod answers;

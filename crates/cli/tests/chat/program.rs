@@ -1,4 +1,4 @@
-//! The program with a scripted server behind it, and a chat that runs beside the test.
+//! The program with a scripted server, and a chat that runs in the background.
 
 use std::io::{Read, Write as _};
 use std::process::{Child, ChildStdin, ExitStatus, Stdio};
@@ -57,7 +57,7 @@ impl Program {
         self.run(&["chat", "-m", text])
     }
 
-    /// A chat whose lines come out of a pipe.
+    /// A chat that reads its lines from a pipe.
     pub(crate) fn pipe(&self, words: &[&str], lines: &str) -> Outcome {
         self.home.run_with_input(&self.words(&[&["chat"], words].concat()), lines)
     }
@@ -143,7 +143,7 @@ impl Talking {
         until(&self.stderr, text).await;
     }
 
-    /// Waits for its end, which nobody asks for.
+    /// Waits until it ends by itself.
     pub(crate) async fn ended(&mut self) -> ExitStatus {
         let status = wait_until(PATIENCE, async || self.child.try_wait().unwrap()).await;
         for heard in [&self.stdout, &self.stderr] {

@@ -1,4 +1,4 @@
-//! A client script as a process that is spoken to over its output.
+//! A client script as a process that reports on its output.
 
 use std::path::PathBuf;
 use std::process::Stdio;

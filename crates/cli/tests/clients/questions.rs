@@ -1,5 +1,5 @@
-//! Tools of a real `FastMCP` server ask real clients while they work: directly, and through the program. What works
-//! directly works through it, with the same answers.
+//! Elicitation by tools of a real `FastMCP` server: real clients give the same answers directly and through the
+//! program.
 
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};

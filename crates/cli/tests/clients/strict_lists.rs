@@ -1,7 +1,7 @@
-//! Strict clients take every list that the program serves, whatever its servers list.
+//! Strict clients accept every list that the program serves, whatever its servers list.
 //!
-//! The official SDKs check a list as a whole, and the TypeScript SDK 1.x also compiles every `outputSchema` in it: one
-//! entry that they refuse costs the client all of them. They read the lists here themselves.
+//! The official SDKs validate a list as a whole, and the TypeScript SDK 1.x also compiles every `outputSchema` in it:
+//! one invalid entry costs the client all of them. The SDKs themselves read the lists here.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! The suite as a client. First of the fixture itself, so that a fault of the fixture is not taken for one
-//! of the program, then of the program with the fixture behind it.
+//! The suite as a client: first of the fixture itself, so that a fault of the fixture is not taken for one of the
+//! program, then of the program with the fixture behind it.
 
 use crate::fixture::Fixture;
 use crate::suite::{LeftOut, Suite, Weight};

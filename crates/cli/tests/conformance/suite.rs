@@ -1,4 +1,4 @@
-//! One run of the suite, and what it complains about.
+//! One run of the suite, and its failures.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

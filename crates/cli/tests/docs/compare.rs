@@ -1,7 +1,7 @@
-//! Compares what a command printed with what a page says that it prints.
+//! Compares the output of a command with the output on a page.
 //!
-//! `[..]` stands for any part of a line, a line of `...` for any number of lines. Runs of blanks count as one:
-//! the width of a column depends on how long a time is.
+//! `[..]` matches any part of a line, a line of `...` matches any number of lines. Runs of spaces count as one, because
+//! the width of a column depends on its content.
 
 /// Whether the output is what the page says.
 pub(crate) fn is_as_written(expected: &str, actual: &str) -> bool {

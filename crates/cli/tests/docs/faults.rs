@@ -1,4 +1,4 @@
-//! Each row of "What one fault costs" is backed by tests that are there.
+//! Each row of "What one fault costs" names existing tests.
 
 use crate::page::{read, workspace};
 

@@ -1,6 +1,6 @@
-//! Parts of the reference pages that the program itself writes.
+//! Generated parts of the reference pages.
 //!
-//! They stand between `<!-- generated: NAME -->` and `<!-- end -->`.
+//! They are between `<!-- generated: NAME -->` and `<!-- end -->`.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Links between the documents lead to files and headings that are there.
+//! Links between the documents lead to existing files and headings.
 
 use crate::page::{all_pages, read, workspace};
 

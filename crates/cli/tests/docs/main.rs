@@ -1,7 +1,6 @@
-//! The documents are tested: their examples run, their configurations load, their references are complete,
-//! their links lead somewhere.
+//! Tests of the documents: examples run, configurations load, references are complete, links resolve.
 //!
-//! `UPDATE_DOCS=1 cargo test -p switchboard-cli --test docs` writes the generated parts anew.
+//! `UPDATE_DOCS=1 cargo test -p switchboard-cli --test docs` rewrites the generated parts.
 #![expect(clippy::expect_used, reason = "tests, and what they are made of")]
 
 mod compare;

@@ -1,4 +1,4 @@
-//! A page of the documents: its fenced blocks and what the comments above them ask for.
+//! A page of the documents: its fenced blocks and the directives in the comments above them.
 
 use std::fs;
 use std::path::{Path, PathBuf};

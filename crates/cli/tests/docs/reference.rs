@@ -1,4 +1,4 @@
-//! The reference pages name everything there is: every key, command, route and metric.
+//! The reference pages list every key, command, route and metric.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,5 +1,5 @@
-//! Where the examples of one page run: a directory of their own, the built program first in `PATH`, the
-//! quick start configuration as `switchboard.yaml`, and a running server where a block asks for one.
+//! The environment for the examples of one page: a directory, the built program first in `PATH`, the quick start
+//! configuration as `switchboard.yaml`, and a running server where a block asks for one.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -1,4 +1,4 @@
-//! MCP clients of the session era that switch toolsets, list, and try to reach what is hidden.
+//! Session-era clients that switch toolsets, list tools, and try to call hidden ones.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,7 +54,7 @@ impl Client {
                 response.status().is_success().then_some(id)
             };
             let session = session.await;
-            // While the store fails, a client is served whose session a crash may end: such a one proves nothing.
+            // While the store fails, a crash may lose the session of a client, so such a session is not checked.
             if let Some(session) = session.filter(|_| was_writing && !place.is_store_failing()) {
                 count(&place.ledger.acknowledged);
                 return Self { session, may_be_on: false, may_be_off: true };

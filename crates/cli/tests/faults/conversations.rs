@@ -1,4 +1,4 @@
-//! A conversation with the demo model: what was answered stays in it, in its order.
+//! A conversation with the demo model: acknowledged messages are kept, in order.
 
 use std::sync::Arc;
 use std::time::Duration;

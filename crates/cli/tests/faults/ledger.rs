@@ -1,4 +1,4 @@
-//! What happened, counted; and what must not have happened, with its words.
+//! Counts of events, and descriptions of violations.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -21,7 +21,7 @@ pub(crate) struct Ledger {
     pub(crate) acknowledged: AtomicU64,
     /// Writes that were answered with a refusal.
     pub(crate) refused: AtomicU64,
-    /// Writes whose answer did not come.
+    /// Writes without a response.
     pub(crate) unanswered: AtomicU64,
     /// Comparisons of what is there with what was promised.
     pub(crate) compared: AtomicU64,

@@ -1,4 +1,4 @@
-//! The program under test, its servers, and what is done to it.
+//! The program under test, its servers, and the injected faults.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -24,7 +24,7 @@ const LOCKED: Duration = Duration::from_millis(4500);
 const FLOOD_CALLS: usize = 100;
 const FLOOD_CONNECTIONS: usize = 200;
 
-/// Where the program can be reached just now, and by whom.
+/// The current address of the program, and the key for it.
 #[derive(Debug)]
 pub(crate) struct Place {
     url: Mutex<String>,
@@ -224,7 +224,7 @@ impl Program {
         }
     }
 
-    /// Many callers at once whose results go to the store, and many connections that say nothing.
+    /// Many concurrent callers with stored results, and many idle connections.
     pub(crate) async fn flood(&self) {
         let address = self.serve.url.trim_start_matches("http://").to_owned();
         let mut silent = Vec::new();

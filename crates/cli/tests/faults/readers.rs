@@ -1,4 +1,4 @@
-//! Callers of tools and readers of lists: no fault of the store and no reload may cost them anything.
+//! Callers of tools and readers of lists, which no fault of the store and no reload may affect.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Sessions that are made, changed, read and ended over the API.
+//! Sessions that are created, changed, read and deleted over the API.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ const MOST: usize = 12;
 /// What is known of one session.
 #[derive(Debug, Default)]
 struct Known {
-    /// Titles that it may have: the one that was acknowledged last, and those whose answer was lost since.
+    /// Titles that it may have: the last acknowledged one, and later ones without a response.
     titles: Vec<String>,
     /// It may be there, and may be gone.
     may_exist: bool,
@@ -89,7 +89,7 @@ pub(crate) async fn work(place: Arc<Place>, worker: usize) -> Model {
     model
 }
 
-/// Whether a write happened; `None` where nobody can say.
+/// Whether a write happened; `None` if unknown.
 pub(crate) fn judge(place: &Place, got: &Got, done: &[u16], what: &str) -> Option<bool> {
     let ledger = &place.ledger;
     match got {

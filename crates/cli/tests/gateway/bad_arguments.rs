@@ -1,4 +1,4 @@
-//! Whatever a model writes into the arguments of a meta-tool, it is told what was wrong, and the server goes on.
+//! Invalid arguments of a meta-tool cause a clear error for the model, and the server keeps working.
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};

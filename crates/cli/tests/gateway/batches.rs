@@ -1,4 +1,4 @@
-//! Several messages as one, which two of the older versions have.
+//! JSON-RPC batches, which two of the older protocol versions have.
 
 use pretty_assertions::assert_eq;
 use reqwest::Client;

@@ -1,4 +1,4 @@
-//! `stdio --url`: a client that can only start programs at a board that serves.
+//! `stdio --url`: a client that can only start programs uses a running instance.
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Servers change their lists: whom it concerns hears of it once, nobody else hears anything.
+//! When servers change their lists, each affected client is notified once, and no other client is notified.
 
 use pretty_assertions::assert_eq;
 use serde_json::json;

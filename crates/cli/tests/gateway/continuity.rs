@@ -1,4 +1,4 @@
-//! Sessions outlive the process, and end when they should.
+//! Sessions survive a restart of the process, and expire when they should.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ async fn a_session_and_its_toolsets_survive_a_restart() {
         assert_eq!(client.list().await.len(), expected, "after {signal}");
         assert_eq!(other.list().await, META_NAMES, "after {signal}");
         assert_eq!(modern.list().await.len(), META + 3, "after {signal}");
-        // Nothing changed while nobody was there.
+        // Nothing changed while no client was connected.
         let hearing = client.hear().await;
         hearing.settles(0).await;
     }

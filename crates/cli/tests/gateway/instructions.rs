@@ -1,4 +1,4 @@
-//! What clients are told at the beginning: our own words, and those of the servers that they see.
+//! The `instructions` for clients: the gateway's own, and those of the visible servers.
 
 use pretty_assertions::assert_eq;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! The gateway over standard input and output: everything that HTTP clients have, one message a line.
+//! The gateway over standard input and output: the same features as over HTTP, one message per line.
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! The gateway as MCP clients of both eras meet it: toolsets that really switch, narrowing, notifications, and
-//! sessions that outlive the process (seed 003).
+//! The gateway with MCP clients of both eras: switching toolsets, narrowing, notifications, and sessions that survive a
+//! restart.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests, and what they are made of")]
 
 mod bad_arguments;

@@ -1,4 +1,4 @@
-//! Toolsets for clients of 2026-07-28: nothing belongs to a connection.
+//! Toolsets for clients of 2026-07-28, where no state belongs to a connection.
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The nine scenarios of seed 003, source by mode, and what a connection asks for.
+//! Each exposure mode from each source (command line, environment, file), and exposure settings of a connection.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -108,7 +108,7 @@ async fn a_connection_chooses_below_all_of_them() {
     assert_eq!(outside, "there is no toolset 'bulk' here; there are: search, company, quotes");
 }
 
-/// The third source of seed 003: what a connection brings, as one object or as single settings.
+/// Exposure settings of a connection, as one object or as single settings.
 #[tokio::test]
 async fn the_settings_of_a_connection_choose_each_mode() {
     let Board { home, server: _server } = market("").await;

@@ -1,4 +1,4 @@
-//! What tools are called: prefixed, bare, or as the configuration says; and never like a meta-tool.
+//! Names of tools: prefixed, bare, or configured; and never that of a meta-tool.
 
 use pretty_assertions::assert_eq;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Paths, headers and queries show less, never more.
+//! Paths, headers and queries can reduce what a client sees, never extend it.
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! An MCP client by hand, of either era, at the standard input and output of the program.
+//! A handwritten MCP client of either era on the program's standard input and output.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};
@@ -89,7 +89,7 @@ impl Pipe {
         Self { child, input, output, heard: Arc::default(), next: AtomicU64::new(1), era, meta }
     }
 
-    /// Begins to read. Until then the program finds nobody who does.
+    /// Starts reading. Until then the output of the program is not read.
     pub(crate) fn listen(&mut self) {
         let (output, heard) = (self.output.take().unwrap(), self.heard.clone());
         thread::spawn(move || {

@@ -1,5 +1,5 @@
-//! Legacy sessions in dynamic mode: toolsets come, go and come again, each change is told once, and nobody
-//! disturbs anybody.
+//! Session-era clients in dynamic mode: toolsets are enabled, disabled and enabled again, each change is notified once,
+//! and sessions do not affect each other.
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};

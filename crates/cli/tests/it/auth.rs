@@ -1,4 +1,4 @@
-//! `auth`: signing in at a server, what is said before and after, and what is never said.
+//! `auth`: signing in to a server, the messages before and after, and secrets that are never shown.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 

@@ -1,5 +1,4 @@
-//! Everything that can be wrong with a file or a server: one clear message, the documented exit code, and a
-//! board that goes on.
+//! Invalid files and broken servers: one clear message, the documented exit code, and a board that keeps working.
 
 use pretty_assertions::assert_eq;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! What the single commands show: `config`, `import`, `doctor`, `calls`, `server`, `tool`.
+//! The output of single commands: `config`, `import`, `doctor`, `calls`, `server`, `tool`.
 
 use std::path::Path;
 

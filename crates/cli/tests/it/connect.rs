@@ -1,4 +1,4 @@
-//! `connect`: what is printed, what is written, and what is left alone.
+//! `connect`: printed and written entries, and files that are not changed.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 

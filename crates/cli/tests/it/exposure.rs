@@ -1,4 +1,4 @@
-//! What `serve` says about who sees what, from all three sources (seed 003).
+//! The exposure that `serve` reports, from each of the three sources.
 
 use crate::support::Home;
 

@@ -1,4 +1,4 @@
-//! The HTTP face: problems and their statuses, who is let in, health and metrics.
+//! The HTTP interface: problems and their statuses, authorization, health and metrics.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;

@@ -1,4 +1,4 @@
-//! `key`: made once, listed without what they are, revoked.
+//! `key`: keys are shown once, listed without their secrets, and revoked.
 
 use pretty_assertions::assert_eq;
 use serde_json::Value;

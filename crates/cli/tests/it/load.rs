@@ -1,4 +1,4 @@
-//! Many callers at once: limits hold, nobody is lost, and callers that vanish leave nothing behind.
+//! Many concurrent callers: limits hold, no call is lost, and callers that disconnect leave nothing behind.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

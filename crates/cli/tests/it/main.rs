@@ -1,4 +1,4 @@
-//! The built program, as its users run it.
+//! Tests of the built program from the command line.
 #![expect(clippy::unwrap_used, reason = "tests, and what they are made of")]
 
 mod auth;

@@ -1,4 +1,4 @@
-//! Exit codes, the one JSON document of `--json`, and where words and data go.
+//! Exit codes, the one JSON document of `--json`, and the use of standard output and standard error.
 
 use std::path::Path;
 use std::process::Stdio;

@@ -1,4 +1,5 @@
-//! Seed 000 through the built program: its examples, its scenarios (5.2), its edge cases (5.3), its log lines (3.4).
+//! The chatagent format (root key `myai`) in the built program: examples, strict and dynamic mode, edge cases, log
+//! lines.
 
 use pretty_assertions::assert_eq;
 use switchboard_test_support::{ScriptedServer, Tool, free_port};

@@ -1,4 +1,4 @@
-//! `serve` from its start to its end: reload under load, signals, children, many servers.
+//! `serve` from start to shutdown: reload under load, signals, child processes, many servers.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -500,7 +500,7 @@ async fn a_start_that_fails_ends_the_program_although_a_client_waits() {
     let url = format!("http://127.0.0.1:{}", free_port());
     let address = url.trim_start_matches("http://");
     let child = home.command(&["serve", "--listen", address, "--drain", "60"]).spawn().unwrap();
-    // The client is told, or finds nobody any more.
+    // The client gets an error, or the connection is already closed.
     if let Ok(answer) = knock(&url).await {
         assert_eq!(answer.status(), 503);
     }

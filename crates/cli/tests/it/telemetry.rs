@@ -1,4 +1,4 @@
-//! Spans for a collector, seen by a collector.
+//! Exported spans, received by a test collector.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;

@@ -1,5 +1,5 @@
-//! Tools come and go in the middle of a session, through the API and from the servers: each change is in the next
-//! rendering, is one step of the revision and one event.
+//! Tools are added and removed during a session, through the API and by servers: each change is in the next rendering,
+//! increments the revision once and sends one event.
 
 use pretty_assertions::assert_eq;
 use reqwest::Method;
@@ -122,7 +122,7 @@ async fn what_changes_no_tool_is_no_step_and_no_event() {
     events.settles(1).await;
 }
 
-/// A server whose changes are heard.
+/// A server that sends change notifications.
 async fn listening(server: &ScriptedServer) {
     wait_until(PATIENCE, async || (server.open_streams() > 0).then_some(())).await;
 }
@@ -202,7 +202,7 @@ async fn who_comes_back_is_told_each_step_in_between_or_to_begin_again() {
     for unknown in ["0", "5", "999", "18446744073709551615", "-1", "nonsense"] {
         check(unknown, &[("reset", "4")]).await;
     }
-    // And then it goes on as for everybody.
+    // After that, it behaves as for every session.
     let events = chat.follow(Some("3")).await;
     events.settles(1).await;
     chat.put("/toolsets/buy", json!({"enabled": true})).await;

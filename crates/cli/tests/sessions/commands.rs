@@ -1,4 +1,4 @@
-//! `session`, `render` and `tool call --session`, at a running instance and without one.
+//! `session`, `render` and `tool call --session`, with and without a running instance.
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
@@ -146,7 +146,7 @@ async fn render_shows_what_a_provider_gets_and_costs() {
     let explained = program.line(&format!("{line} --explain")).stdout;
     assert!(explained.contains("3 tools for anthropic at revision 1, "), "{explained}");
     assert!(SHOP.iter().all(|name| explained.contains(name)), "{explained}");
-    // Without an instance nobody remembers an earlier revision: then it is the whole list, never nothing.
+    // Without an instance no earlier revision is known: the output is the whole list, never an empty one.
     program.line("session disable work shop.price");
     let whole = program.line(&format!("{line} --since 1"));
     assert_eq!(whole.json().as_array().map(Vec::len), Some(2), "{}", whole.stdout);

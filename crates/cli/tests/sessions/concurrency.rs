@@ -1,4 +1,4 @@
-//! Who writes with an old revision is refused, and of many who write at once with the same one wins.
+//! A write with an old revision is refused, and of many concurrent writes with the same revision one succeeds.
 
 use pretty_assertions::assert_eq;
 use reqwest::Method;
@@ -84,7 +84,7 @@ async fn of_twenty_who_write_with_the_same_revision_one_wins() {
     events.settles(2).await;
 }
 
-/// Without a revision nobody is refused, and no change is lost.
+/// Writes without a revision are never refused, and no change is lost.
 #[tokio::test]
 async fn changes_at_the_same_time_do_not_undo_each_other() {
     let board = two_servers("").await;

@@ -1,4 +1,4 @@
-//! One registry, two faces: what an MCP client switches shows in the API, and the other way.
+//! Changes by an MCP client are visible in the API, and changes in the API are visible to MCP clients.
 
 use pretty_assertions::assert_eq;
 use serde_json::json;
@@ -25,7 +25,7 @@ async fn an_mcp_client_is_a_session_whose_id_is_not_its_secret() {
     assert_eq!((&call["client"], &call["session"]), (&json!("twin"), &json!(chat.id)), "{call}");
     assert_eq!(call["principal"], "local");
     assert!(!all.contains(&secret) && !secret.contains(&chat.id), "{all}");
-    // The id that is shown does not let anybody in, and the secret names no session of the API.
+    // The displayed id gives no access, and the secret id is not a session of the API.
     let mut thief = Peer::open(Era::Legacy, &serve, "/mcp").await;
     thief.session = Some(chat.id.clone());
     assert_eq!(thief.status().await, 404);

@@ -1,4 +1,4 @@
-//! Schemas and names that break others, from a server through the whole program to every provider.
+//! Unusual schemas and names, from a server through the whole program to every provider format.
 
 use std::collections::BTreeSet;
 
@@ -69,7 +69,7 @@ fn wide() -> Map<String, Value> {
         .collect()
 }
 
-/// Names that nobody should give a tool.
+/// Unusual tool names.
 fn named() -> Vec<Tool> {
     let long = "n".repeat(300);
     let names = [

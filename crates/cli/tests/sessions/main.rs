@@ -1,5 +1,5 @@
-//! Sessions over the built program: what is switched in one face shows in the others, each change is one step of the
-//! revision and one event, and everything is as before after a restart (issue 4).
+//! Sessions in the built program: a change on one interface is visible on the others, increments the revision once,
+//! sends one event, and survives a restart.
 #![expect(clippy::unwrap_used, reason = "tests, and what they are made of")]
 
 mod changes;

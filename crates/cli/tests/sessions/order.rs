@@ -1,4 +1,4 @@
-//! What was declared keeps its place, byte for byte, so that prompt caches hold.
+//! Declared tools keep their position, byte for byte, so that prompt caches stay valid.
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! A store that takes no writes: nothing is acknowledged, nothing is changed, and what only reads goes on.
+//! A store that refuses writes: nothing is acknowledged or changed, and reads keep working.
 
 use std::path::Path;
 
@@ -160,7 +160,7 @@ async fn clients_are_refused(fault: Fault, serve: &Serve, client: &Peer, leaving
     new
 }
 
-/// The id of a session that somebody made.
+/// The id of a session that was created explicitly, not by an MCP client.
 fn named(session: &Value) -> Option<&str> {
     session["id"].as_str().filter(|id| !id.starts_with("mcp-"))
 }

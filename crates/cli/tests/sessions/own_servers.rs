@@ -1,4 +1,4 @@
-//! MCP servers that a session brings with it: nobody else sees them, and they go where egress lets them.
+//! Attached MCP servers: no other session sees them, and the egress policy applies to them.
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Who reaches what in a session: policy, owners, switches, names, allow lists and the tools about tools.
+//! Access to tools in a session: policy, owners, enabled toolsets, names, allow lists and meta-tools.
 
 use pretty_assertions::assert_eq;
 use reqwest::Method;

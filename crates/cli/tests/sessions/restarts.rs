@@ -1,4 +1,4 @@
-//! Sessions are as they were when the program comes back, however it went.
+//! Sessions are unchanged after a restart, orderly or not.
 
 use std::collections::BTreeMap;
 

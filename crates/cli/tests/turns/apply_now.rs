@@ -1,4 +1,4 @@
-//! `apply=now`: the answer at hand is given up, and the model is asked again with what is there now.
+//! `apply=now`: the current answer is discarded, and the model is called again with the new tools.
 
 use futures::future::join_all;
 use pretty_assertions::assert_eq;

@@ -1,5 +1,5 @@
-//! Backends that answer badly: the turn recovers, or ends with one error and `done`, and the conversation goes on with
-//! another provider.
+//! Backends that answer badly: the turn recovers, or ends with one error and `done`, and the conversation continues
+//! with another provider.
 
 use std::time::Duration;
 
@@ -99,7 +99,7 @@ const NO_STREAMS: &[Fault] = &[
     fault("not-found", false, &["not_found"], |_| Step::new().status(404, &[], "nothing")),
 ];
 
-/// A board whose providers are all bad in one way each, beside those that are good.
+/// A board with several broken providers, each with another fault, and working ones.
 struct Ward {
     lab: Lab,
     bad: Vec<FakeBackends>,
@@ -145,7 +145,7 @@ impl Ward {
         let calls = talk.call_ids().await;
         assert_eq!(calls.len(), usize::from(fault.may_pass), "{bad}");
         assert_clean(fake, &self.lab.serve);
-        // What was said is there, and somebody else can answer it.
+        // The message was stored, and another provider can answer it.
         let text = talk.say(account.other().name, "call shop__price {\"n\": 2}").await;
         assert!(text.contains("results: "), "{bad}: {text}");
     }

@@ -1,4 +1,4 @@
-//! One call, several at once, and calls that go wrong: the same over every backend.
+//! Single, parallel and failing calls, with the same results for every backend.
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Turns as programs over HTTP have them: followed, left and followed again, cancelled, begun twice.
+//! Turns over HTTP: following, reconnecting, cancelling, and starting the same turn twice.
 
 use pretty_assertions::assert_eq;
 use reqwest::Method;

@@ -1,4 +1,4 @@
-//! A board with a real MCP server behind it and every model backend before it.
+//! A board with a real MCP server and every fake model backend.
 
 use switchboard_test_support::model_backends::{Backend, FakeBackends, ModelRequest};
 use switchboard_test_support::{ScriptedServer, Tool};
@@ -79,7 +79,7 @@ impl Account {
         format!("{{name: {name}, base_url: \"{url}\", {}{more}}}", self.settings)
     }
 
-    /// The next one, for who wants another provider.
+    /// The next account with another backend.
     pub(crate) fn other(self) -> Self {
         let place = ACCOUNTS.iter().position(|account| *account == self).unwrap();
         let mut others = ACCOUNTS.iter().cycle().skip(place + 1);

@@ -1,5 +1,5 @@
-//! Turns over the built program: real MCP servers on one side, model backends that check every request on the other, and
-//! the API in between (issue 5). After each turn nobody has anything to complain of, and the stored conversation is valid.
+//! Turns in the built program, between real MCP servers and model backends that check every request. After each turn no
+//! backend has found a violation, and the stored conversation is valid.
 #![expect(clippy::unwrap_used, reason = "tests, and what they are made of")]
 
 mod apply_now;

@@ -1,4 +1,4 @@
-//! What the vendors' own types say of everything that was sent in conversations that switch between all of them.
+//! The vendors' own types accept every request of conversations that switch between all providers.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! What a request shows in place of the conversation, and conversations that come and go as files.
+//! Requests that show something in place of the stored conversation, and export and import of conversations.
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The program goes down in the middle of a turn and comes back.
+//! The program stops in the middle of a turn and is started again.
 
 use pretty_assertions::assert_eq;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! One conversation, many providers.
+//! One conversation with several providers.
 
 use pretty_assertions::assert_eq;
 use reqwest::Method;

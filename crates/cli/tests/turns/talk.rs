@@ -1,4 +1,4 @@
-//! A session in which somebody talks with models.
+//! A session with a conversation.
 
 use std::time::Duration;
 

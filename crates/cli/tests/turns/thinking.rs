@@ -1,4 +1,5 @@
-//! Claude models that bind their thoughts to all that came before: tools change by additions only, and thoughts go back.
+//! Claude models that bind thinking to the conversation before it: tools change only by additions, and thinking is sent
+//! back.
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};

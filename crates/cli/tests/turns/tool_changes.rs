@@ -1,4 +1,4 @@
-//! Tools come and go between turns, and while one runs that did not ask for it.
+//! Tools that change between turns, and during a turn without `apply=now`.
 
 use pretty_assertions::assert_eq;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! A server that is slow to answer: connections wait at a gate until the test opens it.
+//! A server that is slow to answer: connections are held until the test releases them.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ impl Gate {
         format!("http://127.0.0.1:{}/mcp", self.port)
     }
 
-    /// Waits until somebody is at the gate.
+    /// Waits until a connection is held.
     pub(crate) async fn reached(&self, patience: Duration) {
         wait_until(patience, async || (*self.waiting.borrow() > 0).then_some(())).await;
     }

@@ -1,4 +1,4 @@
-//! A definition that strict clients refuse costs itself at most, not the other forty-nine.
+//! One definition that strict clients reject does not cost the client the other forty-nine tools.
 
 use serde_json::json;
 use switchboard_test_support::Tool;

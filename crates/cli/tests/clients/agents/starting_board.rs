@@ -1,4 +1,4 @@
-//! An agent that comes while the board still waits for a slow server gets the server's tools all the same.
+//! An agent that connects while the board still waits for a slow server gets that server's tools.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use super::program::{Agent, Link};
 use super::{Transport, agents, home, tools, upstream};
 
 const PATIENCE: Duration = Duration::from_mins(1);
-/// How long the server keeps everybody waiting once the agent is there. Shorter than any of them waits for its
-/// servers.
+/// How long the server delays its responses once the agent is connected. Shorter than the startup timeout of every
+/// agent.
 const SLOWNESS: Duration = Duration::from_secs(3);
 
 async fn an_agent_that_comes_early_has_the_tools(agent: Agent, transport: Transport) {

@@ -1,4 +1,4 @@
-//! `enable_toolset` in dynamic exposure: what the next request of the agent has, and what `call_tool` reaches.
+//! `enable_toolset` in dynamic exposure: the tools in the agent's next request, and the tools that `call_tool` reaches.
 
 use reqwest::Client;
 use serde_json::{Value, json};
