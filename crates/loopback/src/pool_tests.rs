@@ -1,4 +1,4 @@
-//! Connections against servers that keep, drop and break them.
+//! Tests of connections with servers that keep, drop and break them.
 
 use std::io::{Read as _, Write as _};
 use std::sync::LazyLock;
@@ -10,7 +10,7 @@ use tokio_util::task::TaskTracker;
 
 use super::*;
 
-/// Answers each request on a connection with the next of these; after the last one it closes.
+/// Answers each request on a connection with the next of these responses, and closes it after the last one.
 async fn serve(listener: TcpListener, answers: &'static [&'static [&'static str]]) {
     while let Ok((mut stream, _)) = listener.accept().await {
         for answer in answers {
@@ -115,7 +115,7 @@ async fn answers_of_every_shape_are_read_to_their_end() {
     }
 }
 
-/// A task that does much at once is told to come back later; then the answer must not be waited for in vain.
+/// A task that has exhausted its cooperative budget is woken later; the response must not be lost.
 #[tokio::test]
 async fn an_answer_is_seen_by_a_task_that_has_used_up_its_budget() {
     const AT_ONCE: &[&str] =
@@ -126,14 +126,14 @@ async fn an_answer_is_seen_by_a_task_that_has_used_up_its_budget() {
             let mut reading = std::pin::pin!(read(&lines));
             let reading = std::future::poll_fn(|context| {
                 for _ in 0..spent {
-                    // Spends one unit where there is one.
+                    // Spends one unit of the budget if there is one.
                     let mut spending = std::pin::pin!(tokio::task::coop::consume_budget());
                     let _spent = spending.as_mut().poll(&mut Context::from_waker(Waker::noop()));
                 }
                 reading.as_mut().poll(context)
             });
             tokio::select! {
-                // First: when it ends the wait, what was waited for is there at the next look.
+                // Biased: when this branch ends the wait, the response is ready at the next poll.
                 biased;
                 () = tokio::time::sleep(Duration::from_secs(5)) => panic!("{spent} spent"),
                 read = reading => assert!(read.is_ok(), "{spent} spent: {read:?}"),
@@ -151,7 +151,7 @@ async fn one_that_was_closed_meanwhile_is_replaced_unseen() {
     }
 }
 
-/// Until something came on the connection that nobody uses: its end, or what nobody asked for.
+/// Waits until something arrives on the idle connection: its end, or unsolicited data.
 async fn heard_of(lines: &LoopbackPool) {
     let is_quiet = || lines.idle().last().is_some_and(|idle| idle.line.is_quiet());
     while is_quiet() {
@@ -159,7 +159,7 @@ async fn heard_of(lines: &LoopbackPool) {
     }
 }
 
-/// A server in a thread of its own, which closes its connections when it is told to, or when a request is lost.
+/// A server in a thread of its own, which closes its connections on request, or when a request is to be lost.
 struct Beside {
     lines: Arc<LoopbackPool>,
     close: std::sync::mpsc::Sender<()>,
@@ -167,13 +167,13 @@ struct Beside {
     server: std::thread::JoinHandle<usize>,
 }
 
-/// How a connection ends after its answer.
+/// How a connection ends after its response.
 enum Lost {
-    /// When the server is told to close it.
+    /// When the test tells the server to close it.
     Unseen,
-    /// When the next request has been read.
+    /// When the next request was read.
     Read,
-    /// When its answer has begun.
+    /// When its response has begun.
     Answered(&'static str),
     AtOnce,
 }
@@ -211,7 +211,7 @@ impl Beside {
         Self { lines, close, closed, server }
     }
 
-    /// Has it close the connection while the runtime looks away: it runs in the thread that waits here.
+    /// Makes the server close the connection while the runtime cannot notice it, because its thread blocks here.
     fn close_unseen(&self) {
         self.close.send(()).unwrap();
         self.closed.recv().unwrap();
@@ -238,7 +238,7 @@ async fn a_lost_request_is_sent_once_more_if_it_may_be() {
         (&[(ANSWER, Lost::Read), (ANSWER, Lost::AtOnce)], RetryPolicy::IfLost, Ok("whole"), 3),
         (&[(ANSWER, Lost::Read)], RetryPolicy::Never, closed, 2),
         (&[(ANSWER, Lost::Answered("HTTP/1.1 "))], RetryPolicy::IfLost, closed, 2),
-        // The end of a new connection is no accident.
+        // A new connection that ends is a failure.
         (&[(ANSWER, Lost::Read), ("", Lost::AtOnce)], RetryPolicy::IfLost, closed, 3),
     ];
     for (row, (connections, repeat, expected, requests)) in rows.into_iter().enumerate() {
@@ -289,8 +289,7 @@ async fn who_gives_up_closes_the_connection() {
     assert!(lines.idle().is_empty());
 }
 
-/// What a server makes of a request that is larger than what fits on the way. The connection stays open if it gives
-/// it back.
+/// Sends a request that is larger than the socket buffers. The connection stays open if the server returns it.
 async fn send_much<Kept>(
     serve: impl AsyncFnOnce(TcpStream) -> Kept,
 ) -> (Result<String, LoopbackError>, usize) {
@@ -322,7 +321,7 @@ async fn a_server_that_answers_before_it_has_read_everything_is_heard() {
             let mut some = [0; 100];
             stream.read_exact(&mut some).await.unwrap();
             stream.write_all(answer.as_bytes()).await.unwrap();
-            // It reads no more, but stays.
+            // It reads no more, but keeps the connection open.
             stream
         })
         .await;
@@ -330,7 +329,7 @@ async fn a_server_that_answers_before_it_has_read_everything_is_heard() {
     }
 }
 
-/// The request cannot be sent to its end then, which is no fault of the answer.
+/// The request cannot be sent completely then, and the response is still valid.
 #[tokio::test]
 async fn a_server_that_answers_and_closes_is_heard_whole() {
     for length in ["", "content-length: 20000\r\n"] {
@@ -352,7 +351,7 @@ async fn a_server_that_begins_to_answer_early_gets_the_rest() {
     let (asked, kept) = send_much(async |mut stream: TcpStream| {
         let begin = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
         stream.write_all(begin.as_bytes()).await.unwrap();
-        // More than fits on the way, before it reads on.
+        // More than fits into the socket buffers, before it reads on.
         let chunk = format!("{:x}\r\n{much}\r\n", much.len());
         stream.write_all(chunk.as_bytes()).await.unwrap();
         let mut rest = vec![0; 32 << 20];
@@ -365,7 +364,7 @@ async fn a_server_that_begins_to_answer_early_gets_the_rest() {
     assert_eq!(kept, 1);
 }
 
-/// Small heads without end, while it reads nothing: whoever waits must still be able to give up.
+/// Interim responses without end, while it reads nothing: the caller must still be able to cancel.
 #[tokio::test]
 async fn a_server_that_only_ever_announces_can_be_given_up() {
     let sending = send_much(async |mut stream: TcpStream| {
@@ -389,7 +388,7 @@ async fn a_connection_with_more_on_it_than_was_asked_for_is_not_used_again() {
     }
 }
 
-/// It may have been carried out.
+/// It may have been processed.
 #[tokio::test]
 async fn a_request_that_was_sent_is_not_sent_again() {
     const NOTHING: &[&str] = &[];
@@ -463,7 +462,7 @@ async fn a_piece_that_was_not_waited_for_comes_the_next_time() {
 async fn what_nobody_uses_is_closed() {
     let (lines, _server) = start(&[WHOLE, WHOLE]).await;
     read(&lines).await.unwrap();
-    // Not before: a clock that stands still runs ahead while the network is waited for.
+    // Not before: a paused clock advances while the network is waited for.
     tokio::time::pause();
     tokio::time::advance(KEPT / 2).await;
     lines.close_unused();
