@@ -1,4 +1,4 @@
-//! One provider: who it is, and one question to it.
+//! One provider, and sending one request to it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,26 +21,26 @@ use crate::http_client::{HttpClients, place};
 use crate::stream::{Clock, ModelStream, Reads};
 use crate::{ProviderOrigin, answer, credentials};
 
-/// How many turns of the demo model are remembered to have failed.
+/// Number of turns for which failures of the demo model are counted.
 const FAILED_TURNS: usize = 256;
 
-/// A provider that can be asked.
+/// A provider to which requests can be sent.
 #[derive(Debug)]
 pub struct ProviderEndpoint {
     origin: ProviderOrigin,
     plan: Arc<ProviderPlan>,
-    /// The variable that would hold its credentials, where it has none and needs some.
+    /// The variable that would hold its missing credentials.
     missing: Option<&'static str>,
-    /// A variable with an address that is none.
+    /// A variable with an invalid URL.
     unreadable: Option<&'static str>,
     base_url: Option<Url>,
-    /// The short way, where it is on this machine.
+    /// The loopback connections, if the provider is on this machine.
     lines: Option<Arc<LoopbackPool>>,
     clients: Arc<HttpClients>,
     project: Project,
-    /// Whether the backend did not take `parametersJsonSchema`.
+    /// Whether the backend rejected `parametersJsonSchema`.
     knows_only_parameters: AtomicBool,
-    /// How often the demo model has failed in each of the latest turns.
+    /// The number of failures of the demo model in each of the latest turns.
     failed: Mutex<VecDeque<(String, u32)>>,
 }
 
@@ -67,7 +67,7 @@ impl ProviderEndpoint {
         }
     }
 
-    /// Whether tools are declared to this backend of Gemini with the older field `parameters`.
+    /// Whether tools are declared to this Gemini backend with the older field `parameters`.
     pub fn declares_parameters(&self) -> bool {
         match self.plan.tool_schema {
             ToolSchemaForm::Parameters => true,
@@ -76,7 +76,7 @@ impl ProviderEndpoint {
         }
     }
 
-    /// Notes that the backend refused the newer field; says whether the older one may be tried.
+    /// Records that the backend rejected the newer field. Returns whether the older one may be tried.
     pub fn try_parameters(&self) -> bool {
         let may = self.plan.tool_schema == ToolSchemaForm::Auto;
         if may && !self.knows_only_parameters.swap(true, Ordering::Relaxed) {
@@ -94,15 +94,14 @@ impl ProviderEndpoint {
         Self { lines: None, ..self }
     }
 
-    /// What the configuration and the environment say of it.
+    /// The settings from the configuration and the environment.
     pub fn plan(&self) -> &ProviderPlan {
         &self.plan
     }
 
-    /// Who answers: the model that is asked for, else the one of the configuration.
+    /// The source of a reply: this provider, with the requested model or else the configured one.
     ///
-    /// Only the demo model has one by itself: names of models come and go, each has its price, and nobody should be asked
-    /// for money by a model that they did not choose.
+    /// Only the demo model is a default: names and prices of models change, and a paid model must be chosen explicitly.
     pub fn source(&self, model: Option<&str>) -> Result<Source, ModelFault> {
         let plan = self.plan();
         let asked = model.map(str::trim).filter(|model| !model.is_empty());
@@ -118,7 +117,7 @@ impl ProviderEndpoint {
         Ok(Source { kind: plan.kind, provider: plan.name.clone(), model: model.to_owned() })
     }
 
-    /// Sends one request, once. Dropping what this gives, or the future itself, ends the request.
+    /// Sends one request, once. Dropping the future or the returned stream cancels the request.
     pub async fn ask(&self, ask: &ModelRequest<'_>) -> Result<ModelStream, ModelFault> {
         let plan = self.plan();
         if plan.kind == ProviderKind::Demo {
@@ -134,7 +133,7 @@ impl ProviderEndpoint {
         self.open(request(&ask)?, Box::new(parser)).await
     }
 
-    /// Sends what was made for the wire, and sees whether a stream comes back.
+    /// Sends a request in wire format and checks that the response is a stream.
     pub(crate) async fn open(
         &self,
         wire: WireRequest,
@@ -148,7 +147,7 @@ impl ProviderEndpoint {
         Ok(ModelStream::reading(answer, reader, clock, self.plan.clone()))
     }
 
-    /// Sends a request and waits for the head of its answer.
+    /// Sends a request and waits for the head of its response.
     pub(crate) async fn send(
         &self,
         method: Method,
@@ -167,7 +166,7 @@ impl ProviderEndpoint {
         }
     }
 
-    /// Closes connections that nobody has used for long.
+    /// Closes connections that are idle for too long.
     pub(crate) fn close_unused(&self) {
         if let Some(lines) = &self.lines {
             lines.close_unused();
@@ -188,7 +187,7 @@ impl ProviderEndpoint {
         })
     }
 
-    /// What is known to fail is not tried.
+    /// Fails before sending if credentials or the URL are missing.
     fn refuse_unready(&self) -> Result<(), ModelFault> {
         let name = &self.plan().name;
         if let Some(variable) = self.unreadable {
@@ -207,7 +206,7 @@ impl ProviderEndpoint {
         Ok(())
     }
 
-    /// Nothing that a provider repeats gets out with a secret in it.
+    /// Removes secrets that the provider may have quoted.
     pub(crate) fn scrubbed(&self, fault: ModelFault) -> ModelFault {
         credentials::scrubbed(self.plan(), fault)
     }
@@ -258,7 +257,7 @@ impl ProviderEndpoint {
     }
 }
 
-/// Some write the version of the API into the address, where the paths have it too: `https://.../v1beta`.
+/// The base URL without an API version that the path contains, too: `https://.../v1beta`.
 fn without_version<'a>(base: &'a str, path: &str) -> &'a str {
     let Some((shorter, version)) = base.rsplit_once('/') else { return base };
     let rest = path.strip_prefix('/').and_then(|path| path.strip_prefix(version));

@@ -1,4 +1,4 @@
-//! Providers that answer well, badly and not at all, over real sockets.
+//! Tests with providers that answer well, badly and not at all, over real sockets.
 
 use std::convert::Infallible;
 use std::io::{Read as _, Write as _};
@@ -26,7 +26,7 @@ use crate::{ModelStream, ProviderEndpoint, Providers};
 
 fn event_stream(pieces: Vec<&'static str>) -> Response {
     let pieces = stream::iter(pieces).then(|piece| async move {
-        // Without a pause they would come as one.
+        // Without a pause they would arrive as one piece.
         tokio::time::sleep(Duration::from_millis(20)).await;
         Ok::<_, Infallible>(Bytes::from_static(piece.as_bytes()))
     });
@@ -87,7 +87,7 @@ async fn open(endpoint: &ProviderEndpoint, path: &str) -> Result<ModelStream, Mo
     endpoint.open(wire, Box::new(Plain::default())).await
 }
 
-/// Asks a server of its own for a path that is no stream.
+/// Sends a request to a path whose response is not a stream.
 async fn refused(path: &str) -> ModelFault {
     let server = Server::start(answers).await;
     let [near, far] = endpoints(&plan(ProviderKind::OpenAi, &server.base));
@@ -131,7 +131,7 @@ async fn a_stream_is_read_to_its_end_and_no_further() {
     }
 }
 
-/// Answers two requests on the first connection, and takes no other.
+/// Answers two requests on the first connection, and accepts no other.
 #[tokio::test]
 async fn a_connection_is_used_again_after_a_stream_was_read_to_its_end() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -201,7 +201,7 @@ async fn silence_and_slowness_end_in_a_timeout() {
     }
 }
 
-/// Who always has more to say is never waited for, so no timer would end it.
+/// A provider that sends continuously never lets a timer fire.
 #[tokio::test]
 async fn a_flood_of_nothing_ends_in_a_timeout() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -281,7 +281,7 @@ async fn a_stream_that_breaks_is_an_interrupted_answer() {
     }
 }
 
-/// Reads a request, writes these bytes and hangs up.
+/// Reads a request, writes these bytes and closes the connection.
 async fn raw(answer: &'static str) -> (String, JoinSet<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());

@@ -1,9 +1,9 @@
-//! Why a turn cannot begin, or a conversation not be read or changed.
+//! Why a turn cannot begin, or a conversation cannot be read or changed.
 
 use switchboard_chat::{HistoryError, ModelFault, OverlayError};
 use switchboard_store::{StoreError, StoreFailure};
 
-/// What went wrong.
+/// Errors of turns and conversations.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum TurnError {
     #[error("the turn '{turn}' of this session runs; wait for its end, or cancel it")]
@@ -18,7 +18,7 @@ pub enum TurnError {
     NothingSaid,
     #[error("`{name}` must be {rule}")]
     OutOfBounds { name: &'static str, rule: &'static str },
-    /// The provider cannot be asked.
+    /// The provider cannot be used.
     #[error("{}", .0.message)]
     Provider(Box<ModelFault>),
     #[error(transparent)]
@@ -33,13 +33,13 @@ pub enum TurnError {
     Stopping,
     #[error("{0}")]
     Store(String),
-    /// The store failed, and what was to be stored is not.
+    /// The store failed, and nothing was stored.
     #[error(transparent)]
     NotStored(StoreFailure),
 }
 
 impl TurnError {
-    /// The word by which problems name it.
+    /// The `kind` of the error in problem documents.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Busy { .. } => "turn_running",
