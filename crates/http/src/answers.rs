@@ -75,7 +75,7 @@ answers! {
         turn_running: "the turn '12' of this session runs; wait for its end, or cancel it",
     }
     RefusedTurn 422 "The turn cannot begin: it names something that there is not, or would break the conversation. Nothing was kept." {
-        bad_request: "a turn needs something that the person said: `message` is empty",
+        bad_request: "a turn needs a message: `message` is empty",
     }
     RefusedHistory 422 "This is no conversation, or a broken one. Nothing was changed." {
         bad_request: "messages[0] is the result of `x`, but no call of that id stands right before it",

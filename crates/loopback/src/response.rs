@@ -26,15 +26,15 @@ pub(crate) enum Malformed {
     ResponseHead(httparse::Error),
     #[error("the head of the answer is larger than {MAX_HEAD} bytes")]
     LongHead,
-    #[error("the answer has a header that is none")]
+    #[error("invalid response header")]
     Header,
-    #[error("the answer has a status that is none")]
+    #[error("invalid response status")]
     Status,
-    #[error("the server wants to speak another protocol")]
+    #[error("the server requests a protocol upgrade")]
     Upgrade,
-    #[error("the answer has a content-length that is none")]
+    #[error("invalid content-length in the response")]
     Length,
-    #[error("the answer is cut into chunks that do not fit")]
+    #[error("invalid chunked encoding in the response")]
     ChunkState,
 }
 

@@ -79,7 +79,7 @@ impl Connection {
             && error.kind == ConnectErrorKind::Protocol
             && matches!(spec.era, EraChoice::Fixed(_))
         {
-            let hint = "the configuration fixes `era`; without it the server is asked";
+            let hint = "the configuration sets `era`; without it Switchboard finds out the era";
             error.hint.get_or_insert_with(|| hint.into());
         }
         opened.map_err(|error| veil().over(error))
@@ -202,7 +202,7 @@ impl Opening<'_> {
                 let found = sign_ins.and_then(|all| all.authorization(self.spec));
                 found.map(Some).ok_or_else(|| {
                     let message =
-                        "the server wants a sign-in, and there is no place for its tokens";
+                        "the server requires a sign-in, and there is no store for its tokens";
                     ConnectError::new(ConnectErrorKind::SignIn, message)
                 })
             }
@@ -510,7 +510,7 @@ fn header_map(
     headers: &BTreeMap<String, Secret>,
 ) -> Result<HashMap<HeaderName, HeaderValue>, ConnectError> {
     let bad = |name: &str| {
-        ConnectError::new(ConnectErrorKind::Protocol, format!("`{name}` is not a legal header"))
+        ConnectError::new(ConnectErrorKind::Protocol, format!("`{name}` is not a valid header"))
     };
     headers
         .iter()
@@ -534,7 +534,7 @@ fn own_headers(
             HeaderValue::try_from(format!("Bearer {}", bearer.expose())).map_err(|_| {
                 ConnectError::new(
                     ConnectErrorKind::Protocol,
-                    "`auth.bearer` is not legal in a header",
+                    "`auth.bearer` has characters that a header cannot carry",
                 )
             })?;
         value.set_sensitive(true);
@@ -605,7 +605,7 @@ fn handshake_error(error: &ClientInitializeError) -> ConnectError {
         | ClientInitializeError::ExpectedInitResult(_)
         | ClientInitializeError::ConflictInitResponseId(..)
         | ClientInitializeError::UncorrelatedErrorResponse { .. } => {
-            "the server answered the handshake with something else".into()
+            "the server sent an unexpected response to the handshake".into()
         }
         other => error_chain(other),
     };

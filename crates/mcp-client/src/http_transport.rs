@@ -341,7 +341,7 @@ impl HttpWire {
             let options = PeerRequestOptions::no_options();
             peer.send_request_with_option(request, options).await?.await_response().await
         };
-        let late = "the session was lost, and no new one came in time";
+        let late = "the session was lost, and no new one was opened in time";
         let answered = tokio::time::timeout(LONGEST_HEALING, ping)
             .await
             .map_err(|_| ConnectError::new(ConnectErrorKind::Timeout, late))?;
@@ -461,7 +461,7 @@ impl<'a> Reading<'a> {
                 Err(ConnectError::new(ConnectErrorKind::Protocol, message).into())
             }
             _ if status.is_success() => {
-                let message = "the server answered another request than ours";
+                let message = "the response has the id of another request";
                 Err(ConnectError::new(ConnectErrorKind::Protocol, message).into())
             }
             _ => Err(describe_answer(status, "application/json", &body).into()),

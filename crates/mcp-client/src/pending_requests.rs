@@ -40,12 +40,13 @@ pub(crate) const SUBSCRIBED: &str = "io.modelcontextprotocol/subscriptionId";
 /// Sent when the user has finished the interaction at the URL of an elicitation.
 pub(crate) const ELICITATION_COMPLETE: &str = "notifications/elicitation/complete";
 
-pub(crate) const NOBODY_ANSWERS: &str = "the caller of this server cannot answer questions";
-const NOBODY_CALLS: &str = "nobody is calling this server at the moment, so nobody can answer";
-const SEVERAL_CALL: &str = "several clients use this server at the same time, and it cannot be told whose question this is; \
+pub(crate) const NOBODY_ANSWERS: &str = "the client does not answer requests of servers";
+const NOBODY_CALLS: &str =
+    "no client is calling this server at the moment, so its request cannot be answered";
+const SEVERAL_CALL: &str = "several clients use this server at the same time, and the request cannot be attributed to one of them; \
     ask again when the other calls are done, reach the server over streamable HTTP, or give each session a connection of \
     its own with `connection: per_session`";
-const WENT_AWAY: &str = "the caller went away without an answer";
+const WENT_AWAY: &str = "the client disconnected without an answer";
 
 /// The route of messages to the server.
 #[derive(Debug)]

@@ -76,7 +76,7 @@ impl Watch {
             Ok(Ok(heard)) => heard.refusal.clone().map_or(Ok(()), Err),
             Ok(Err(_ended)) => Err(ConnectError::new(
                 ConnectErrorKind::Unreachable,
-                "the server is no longer listened to",
+                "the subscription to the server has ended",
             )),
             Err(_elapsed) => Err(ConnectError::new(
                 ConnectErrorKind::Timeout,

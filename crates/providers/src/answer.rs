@@ -47,8 +47,8 @@ fn redirected(answer: &ProviderResponse, plan: &ProviderPlan) -> ModelFault {
         place.and_then(|place| Url::options().base_url(Some(&answer.url)).parse(place).ok());
     let place = place.map(|url| format!(" to {}", redact_url(&url))).unwrap_or_default();
     let text = format!(
-        "the provider `{}` answered with a redirect ({status}){place}, which is not followed: set `base_url` to the address \
-         that is meant",
+        "the provider `{}` answered with a redirect ({status}){place}, which is not followed: set `base_url` to the final \
+         address",
         plan.name
     );
     ModelFault { status: Some(status), ..ModelFault::new(FaultKind::NotFound, text) }

@@ -46,7 +46,7 @@ impl Project {
 fn checked(project: &str) -> Result<String, ModelFault> {
     if project.bytes().all(|byte| byte.is_ascii_digit()) {
         let text =
-            format!("`{project}` is the number of a Google Cloud project; its id is wanted here");
+            format!("`{project}` is the number of a Google Cloud project; set its id instead");
         return Err(ModelFault::new(FaultKind::Credentials, text));
     }
     Ok(project.to_owned())

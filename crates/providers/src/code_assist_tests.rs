@@ -91,7 +91,7 @@ async fn what_is_missing_is_told() {
         project: Some("1234".into()),
         ..plan(ProviderKind::CodeAssist, "http://127.0.0.1:1")
     };
-    insta::assert_snapshot!(endpoint(numbered).project().await.unwrap_err(), @"credentials: `1234` is the number of a Google Cloud project; its id is wanted here");
+    insta::assert_snapshot!(endpoint(numbered).project().await.unwrap_err(), @"credentials: `1234` is the number of a Google Cloud project; set its id instead");
 }
 
 #[tokio::test]

@@ -83,7 +83,7 @@ impl ProviderEndpoint {
             tracing::warn!(
                 provider = self.plan.name,
                 "the backend does not take parametersJsonSchema; tools are declared with the older parameters \
-                 (`tool_schema: parameters` says so from the start)"
+                 (set `tool_schema: parameters` to do so from the start)"
             );
         }
         may
@@ -182,7 +182,7 @@ impl ProviderEndpoint {
         let base = base.as_str().trim_end_matches('/');
         let joined = format!("{}{path}", without_version(base, path));
         Url::parse(&joined).map_err(|_| {
-            let text = format!("the address of the provider `{name}` takes no path");
+            let text = format!("no path can be appended to `base_url` of the provider `{name}`");
             ModelFault::new(FaultKind::NotFound, text)
         })
     }
@@ -192,7 +192,7 @@ impl ProviderEndpoint {
         let name = &self.plan().name;
         if let Some(variable) = self.unreadable {
             let text = format!(
-                "{variable} holds no address that the provider `{name}` could have: write one such as \
+                "{variable} is not a valid address for the provider `{name}`: set one such as \
                  `https://proxy.example/v1`"
             );
             return Err(ModelFault::new(FaultKind::NotFound, text));

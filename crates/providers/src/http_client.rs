@@ -83,15 +83,17 @@ fn unanswered(how: Failed, url: &Url, cause: &str) -> ModelFault {
     let place = place(url);
     let (kind, text) = match how {
         Failed::TooLate => {
-            let text = format!("{place} took no connection within {} s", LONGEST_CONNECT.as_secs());
+            let text =
+                format!("{place} accepted no connection within {} s", LONGEST_CONNECT.as_secs());
             (FaultKind::Unreachable, text)
         }
         Failed::Unreachable => {
             (FaultKind::Unreachable, format!("{place} cannot be reached: {cause}"))
         }
-        Failed::BrokeOff => {
-            (FaultKind::Interrupted, format!("{place} broke off before it answered: {cause}"))
-        }
+        Failed::BrokeOff => (
+            FaultKind::Interrupted,
+            format!("{place} closed the connection before it answered: {cause}"),
+        ),
     };
     ModelFault::new(kind, text)
 }

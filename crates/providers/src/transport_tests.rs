@@ -179,7 +179,7 @@ async fn refusals_say_why_and_for_how_long() {
 async fn a_redirect_is_not_followed() {
     let fault = refused("/moved").await;
     assert_eq!((fault.kind, fault.status), (FaultKind::NotFound, Some(307)));
-    insta::assert_snapshot!(fault, @"not_found: the provider `test` answered with a redirect (307) to https://elsewhere.example/v1?key=***, which is not followed: set `base_url` to the address that is meant");
+    insta::assert_snapshot!(fault, @"not_found: the provider `test` answered with a redirect (307) to https://elsewhere.example/v1?key=***, which is not followed: set `base_url` to the final address");
 }
 
 #[tokio::test]
@@ -356,7 +356,7 @@ async fn who_has_no_key_or_model_is_told_where_to_put_them() {
     let fault = openai.ask(&question.ask()).await.unwrap_err();
     insta::assert_snapshot!(fault, @"credentials: the provider `openai` has no key: set OPENAI_API_KEY, or `api_key` in its entry of `providers`");
     let fault = providers.find("anthropic").unwrap().ask(&question.ask()).await.unwrap_err();
-    insta::assert_snapshot!(fault, @"not_found: ANTHROPIC_BASE_URL holds no address that the provider `anthropic` could have: write one such as `https://proxy.example/v1`");
+    insta::assert_snapshot!(fault, @"not_found: ANTHROPIC_BASE_URL is not a valid address for the provider `anthropic`: set one such as `https://proxy.example/v1`");
     insta::assert_snapshot!(openai.source(None).unwrap_err(), @"not_found: no model is named for the provider `openai`: name one with the message, or set `model` in its entry of `providers`, or OPENAI_MODEL");
     assert_eq!(openai.source(Some("gpt-5")).unwrap().model, "gpt-5");
     assert_eq!(providers.find("demo").unwrap().source(None).unwrap().model, "demo");

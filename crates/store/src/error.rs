@@ -43,7 +43,7 @@ pub enum StoreError {
         migration: i64,
     },
     /// The schema cannot be migrated.
-    #[error("cannot bring the layout of the database {} up to date", file.display())]
+    #[error("cannot migrate the schema of the database {}", file.display())]
     Migration {
         /// The database.
         file: PathBuf,
@@ -181,8 +181,8 @@ impl StoreError {
             Self::Disk { .. } => "the disk of its data directory reports errors",
             Self::Closed { .. } => "it is closed, the board is about to stop",
             Self::NameTaken { .. } => "the name is taken",
-            Self::TooLarge { .. } => "it is larger than what is kept of one caller",
-            Self::NoRandomness { .. } => "the system gives no random bytes",
+            Self::TooLarge { .. } => "it exceeds the limit for one caller",
+            Self::NoRandomness { .. } => "the system provides no random bytes",
             Self::Newer { .. }
             | Self::Migration { .. }
             | Self::Unreadable { .. }
@@ -271,7 +271,7 @@ impl StoreError {
             MigrateError::VersionMissing(migration) if migration > known => {
                 Self::Newer { file: file.to_path_buf(), migration }
             }
-            MigrateError::Execute(source) => Self::from_sqlx(file, "read the layout", source),
+            MigrateError::Execute(source) => Self::from_sqlx(file, "read the schema", source),
             source => Self::Migration { file: file.to_path_buf(), source: Box::new(source) },
         }
     }

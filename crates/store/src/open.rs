@@ -110,7 +110,7 @@ impl Store {
     /// process sees the changes of the first one, and a failed migration leaves nothing behind.
     async fn migrate(&self) -> Result<(), StoreError> {
         let known = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or_default();
-        let mut write = self.write("read the layout").await?;
+        let mut write = self.write("read the schema").await?;
         MIGRATIONS
             .run_direct(None, write.on(), false)
             .await

@@ -339,7 +339,7 @@ impl Driver {
             None => None,
         };
         heard.unwrap_or_else(|| {
-            let text = "the provider's stream ended without an end";
+            let text = "the provider's stream was truncated";
             vec![ModelEvent::Failed(Box::new(ModelFault::new(FaultKind::Interrupted, text)))]
         })
     }
@@ -361,7 +361,7 @@ impl Driver {
 
     fn heard(&mut self, mut event: ModelEvent) {
         if self.live.bytes() > MOST_BYTES && self.state.request.is_some() {
-            let text = "the events of this turn are more than what is kept of one";
+            let text = "the events of this turn exceed the size limit";
             event = ModelEvent::Failed(Box::new(ModelFault::new(FaultKind::TooLarge, text)));
         }
         match &mut event {
@@ -395,8 +395,9 @@ impl Driver {
             }
             Err(error) => {
                 let Some(call) = self.state.running.remove(&error.id()) else { return };
-                tracing::error!(tool = call.name, "a call ended by a fault of ours");
-                let result = ToolReturn::failed(&call, "The call failed: a fault of Switchboard.");
+                tracing::error!(tool = call.name, "a call ended by an internal error");
+                let result =
+                    ToolReturn::failed(&call, "The call failed: an internal error of Switchboard.");
                 Called { result, has_switched: false }
             }
         };

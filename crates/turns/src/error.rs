@@ -12,9 +12,9 @@ pub enum TurnError {
     Unknown(String),
     #[error("the turn '{0}' has run already; what was said in it is in the history")]
     HasRun(String),
-    #[error("'{0}' cannot name a turn: 1 to 48 letters, digits, `_` and `-`")]
+    #[error("'{0}' is not a valid turn id: use 1 to 48 letters, digits, `_` and `-`")]
     BadName(String),
-    #[error("a turn needs something that the person said: `message` is empty")]
+    #[error("a turn needs a message: `message` is empty")]
     NothingSaid,
     #[error("`{name}` must be {rule}")]
     OutOfBounds { name: &'static str, rule: &'static str },
@@ -25,7 +25,7 @@ pub enum TurnError {
     Overlay(#[from] OverlayError),
     #[error(transparent)]
     History(#[from] HistoryError),
-    #[error("somebody else changed the conversation at the same time; look at it again")]
+    #[error("another request changed the conversation at the same time; read it again")]
     Raced,
     #[error("the stored conversation cannot be read: message {index}: {reason}")]
     Damaged { index: usize, reason: String },

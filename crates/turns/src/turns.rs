@@ -347,7 +347,7 @@ impl Drop for TurnSlot {
         drop(book);
         // Otherwise the turn would never end for those who wait for it.
         if self.is_import || std::thread::panicking() {
-            let end = failed(&TurnError::Store("the turn ended by a fault of ours".into()));
+            let end = failed(&TurnError::Store("the turn ended by an internal error".into()));
             self.live.close(end, &done_without_messages());
         }
     }
@@ -413,9 +413,11 @@ pub(crate) fn not_kept(error: &TurnError) -> TurnProblem {
             "switchboard",
             "look at the log of the board and at the disk of its data directory",
         ),
-        TurnError::Raced => {
-            ("not_kept", "you", "let one client at a time speak in a session, then say it again")
-        }
+        TurnError::Raced => (
+            "not_kept",
+            "you",
+            "use one client at a time in a session, then send the message again",
+        ),
         TurnError::Busy { .. }
         | TurnError::Unknown(_)
         | TurnError::HasRun(_)
