@@ -218,7 +218,7 @@ mod tests {
     }
 
     /// Reads a response of this length while it arrives.
-    async fn carry(line: &mut LoopbackConnection, server: &mut TcpStream, length: usize) {
+    async fn carry(connection: &mut LoopbackConnection, server: &mut TcpStream, length: usize) {
         let body = Bytes::from(vec![b'x'; 10_000]);
         let serving = async {
             let mut request = vec![0; 10_004];
@@ -228,10 +228,10 @@ mod tests {
             server.write_all(&vec![b'y'; length]).await.unwrap();
         };
         let asking = async {
-            let asked = line.ask(&Method::POST, b"head".to_vec(), body.clone()).await;
+            let asked = connection.ask(&Method::POST, b"head".to_vec(), body.clone()).await;
             let mut begun = asked.unwrap();
             assert!(body.is_unique(), "what was sent is kept while the answer comes");
-            while line.piece(&mut begun.body).await.unwrap().is_some() {
+            while connection.piece(&mut begun.body).await.unwrap().is_some() {
                 // Waits for the next data, so that much is read at once.
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
@@ -241,33 +241,33 @@ mod tests {
 
     #[tokio::test]
     async fn a_connection_that_waits_holds_nothing_large() {
-        let (mut line, mut server) = connected().await;
-        carry(&mut line, &mut server, 1_000_000).await;
-        assert!(line.reading > LEAST_READ, "little was read at once");
-        assert!(line.make_ready());
-        assert_eq!((line.buffer.capacity(), line.reading), (0, LEAST_READ));
-        carry(&mut line, &mut server, 10).await;
-        assert!(line.make_ready());
-        assert!(line.buffer.capacity() <= 2 * LEAST_READ);
+        let (mut connection, mut server) = connected().await;
+        carry(&mut connection, &mut server, 1_000_000).await;
+        assert!(connection.reading > LEAST_READ, "little was read at once");
+        assert!(connection.make_ready());
+        assert_eq!((connection.buffer.capacity(), connection.reading), (0, LEAST_READ));
+        carry(&mut connection, &mut server, 10).await;
+        assert!(connection.make_ready());
+        assert!(connection.buffer.capacity() <= 2 * LEAST_READ);
     }
 
     /// The remaining capacity is small then, but the whole buffer is still allocated.
     #[tokio::test]
     async fn room_for_much_is_given_back_even_when_the_last_read_has_nearly_filled_it() {
-        let (mut line, mut server) = connected().await;
-        line.reading = 10 * LEAST_READ;
-        let mut sent = vec![b'y'; line.reading - 100];
+        let (mut connection, mut server) = connected().await;
+        connection.reading = 10 * LEAST_READ;
+        let mut sent = vec![b'y'; connection.reading - 100];
         server.write_all(&sent).await.unwrap();
-        while line.stream.peek(&mut sent).await.unwrap() < sent.len() {}
-        line.fill().await.unwrap();
+        while connection.stream.peek(&mut sent).await.unwrap() < sent.len() {}
+        connection.fill().await.unwrap();
         let mut body = BodyFraming::Length(sent.len() as u64);
-        assert!(matches!(body.take(&mut line.buffer), Ok(Taken::Piece(_))));
+        assert!(matches!(body.take(&mut connection.buffer), Ok(Taken::Piece(_))));
         assert!(
-            (1..=2 * LEAST_READ).contains(&line.buffer.capacity()),
+            (1..=2 * LEAST_READ).contains(&connection.buffer.capacity()),
             "{}",
-            line.buffer.capacity()
+            connection.buffer.capacity()
         );
-        assert!(line.make_ready());
-        assert_eq!((line.buffer.capacity(), line.reading), (0, LEAST_READ));
+        assert!(connection.make_ready());
+        assert_eq!((connection.buffer.capacity(), connection.reading), (0, LEAST_READ));
     }
 }

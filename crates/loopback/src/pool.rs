@@ -51,7 +51,7 @@ pub struct LoopbackPool {
 
 #[derive(Debug)]
 struct Idle {
-    line: LoopbackConnection,
+    connection: LoopbackConnection,
     since: Instant,
     /// How long it is kept.
     kept_for: Duration,
@@ -60,7 +60,7 @@ struct Idle {
 impl Idle {
     /// Whether it is still usable, as far as is known without a system call.
     fn is_good(&self, now: Instant) -> bool {
-        now - self.since < self.kept_for && self.line.is_quiet()
+        now - self.since < self.kept_for && self.connection.is_quiet()
     }
 }
 
@@ -92,7 +92,7 @@ pub enum RetryPolicy {
 #[derive(Debug)]
 pub struct LoopbackBody {
     coming: Option<Coming>,
-    lines: Arc<LoopbackPool>,
+    pool: Arc<LoopbackPool>,
 }
 
 #[derive(Debug)]
@@ -100,7 +100,7 @@ struct Coming {
     body: BodyFraming,
     /// How long the connection is kept afterwards; `None` if it is not reusable.
     kept_for: Option<Duration>,
-    line: LoopbackConnection,
+    connection: LoopbackConnection,
 }
 
 /// The phase in which a request failed.
@@ -128,7 +128,7 @@ impl LoopbackError {
     }
 
     /// Wraps the fault of a connection.
-    fn from_line(stage: RequestPhase, fault: ConnectionFault) -> Self {
+    fn from_connection(stage: RequestPhase, fault: ConnectionFault) -> Self {
         match fault {
             ConnectionFault::Io(error) => Self::new(stage, error),
             fault => Self::new(stage, fault),
@@ -169,16 +169,19 @@ impl LoopbackPool {
         let mut used = self.take();
         loop {
             let is_used = used.is_some();
-            let mut line = match used.take() {
-                Some(line) => line,
+            let mut connection = match used.take() {
+                Some(connection) => connection,
                 // Boxed: the future is large, and most requests find an idle connection.
                 None => Box::pin(self.dial()).await?,
             };
-            match line.ask(request.method, request.head(&self.host), request.body.clone()).await {
+            match connection
+                .ask(request.method, request.head(&self.host), request.body.clone())
+                .await
+            {
                 Ok(Begun { head, body, is_kept, kept_for }) => {
                     let kept_for = is_kept.then(|| kept_for.unwrap_or(KEPT).min(KEPT));
-                    let coming = Some(Coming { body, kept_for, line });
-                    let mut rest = LoopbackBody { coming, lines: self.clone() };
+                    let coming = Some(Coming { body, kept_for, connection });
+                    let mut rest = LoopbackBody { coming, pool: self.clone() };
                     rest.let_go();
                     return Ok((head, rest));
                 }
@@ -186,21 +189,21 @@ impl LoopbackPool {
                 // On a new connection: a restart of the server closes all idle ones.
                 Err(Unanswered::Lost(_)) if is_used && request.repeat == RetryPolicy::IfLost => {}
                 Err(Unanswered::Unsent(fault)) => {
-                    return Err(LoopbackError::from_line(RequestPhase::Connecting, fault));
+                    return Err(LoopbackError::from_connection(RequestPhase::Connecting, fault));
                 }
                 Err(Unanswered::Lost(fault) | Unanswered::Sent(fault)) => {
-                    return Err(LoopbackError::from_line(RequestPhase::Waiting, fault));
+                    return Err(LoopbackError::from_connection(RequestPhase::Waiting, fault));
                 }
             }
         }
     }
 
     /// Returns a connection to the idle ones.
-    fn keep(&self, line: LoopbackConnection, kept_for: Duration) {
+    fn keep(&self, connection: LoopbackConnection, kept_for: Duration) {
         let since = Instant::now();
         let mut idle = self.idle();
         if idle.len() < MAX_IDLE {
-            idle.push(Idle { line, since, kept_for });
+            idle.push(Idle { connection, since, kept_for });
         }
     }
 
@@ -234,9 +237,9 @@ impl LoopbackPool {
             // The lock is released first: closing is a system call.
             let last = self.idle().pop()?;
             // A connection in constant use needs no system call.
-            let is_believed = || now - last.since < BELIEVED || last.line.is_quiet_in_truth();
+            let is_believed = || now - last.since < BELIEVED || last.connection.is_quiet_in_truth();
             if last.is_good(now) && is_believed() {
-                return Some(last.line);
+                return Some(last.connection);
             }
         }
     }
@@ -290,7 +293,7 @@ impl LoopbackBody {
     /// The next piece; `None` at the end, and after it or a failure. Cancel-safe.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, LoopbackError> {
         let Some(coming) = &mut self.coming else { return Ok(None) };
-        let piece = coming.line.piece(&mut coming.body).await;
+        let piece = coming.connection.piece(&mut coming.body).await;
         match &piece {
             // This piece may already be known to be the last one.
             Ok(Some(_)) => self.let_go(),
@@ -300,16 +303,16 @@ impl LoopbackBody {
             }
             Err(_) => self.coming = None,
         }
-        piece.map_err(|fault| LoopbackError::from_line(RequestPhase::Reading, fault))
+        piece.map_err(|fault| LoopbackError::from_connection(RequestPhase::Reading, fault))
     }
 
     /// Returns the connection of a completely read response to the pool.
     fn let_go(&mut self) {
         let read = self.coming.take_if(|coming| coming.body.is_over());
-        if let Some(Coming { mut line, kept_for: Some(kept_for), .. }) = read
-            && line.make_ready()
+        if let Some(Coming { mut connection, kept_for: Some(kept_for), .. }) = read
+            && connection.make_ready()
         {
-            self.lines.keep(line, kept_for);
+            self.pool.keep(connection, kept_for);
         }
     }
 }

@@ -61,8 +61,8 @@ impl Connection {
         let limit = spec.connect_timeout;
         let progress = options.progress.clone().unwrap_or_default();
         let bearer = BearerToken::read(&spec.endpoint).await;
-        let veil = || veil_of(spec, options, bearer.clone());
-        progress.begin(veil());
+        let redactor = || redactor_of(spec, options, bearer.clone());
+        progress.begin(redactor());
         let opened = match &spec.endpoint {
             // A child is started and waited for only once; a remembered era only decides which request is sent first.
             Endpoint::Stdio { .. } => {
@@ -82,7 +82,7 @@ impl Connection {
             let hint = "the configuration sets `era`; without it Switchboard finds out the era";
             error.hint.get_or_insert_with(|| hint.into());
         }
-        opened.map_err(|error| veil().over(error))
+        opened.map_err(|error| redactor().redact_error(error))
     }
 }
 
@@ -112,7 +112,7 @@ async fn open_or_ask_again(
 /// The parts of a connection before its tools are listed.
 struct Opened {
     service: Service,
-    desk: Arc<PendingRequests>,
+    pending: Arc<PendingRequests>,
     way: RequestRoute,
     child: Option<ChildProcess>,
     era_is_certain: bool,
@@ -166,26 +166,26 @@ async fn open_once(
 }
 
 impl Opening<'_> {
-    fn veil(&self) -> Redactor {
-        veil_of(self.spec, self.options, self.bearer.clone())
+    fn redactor(&self) -> Redactor {
+        redactor_of(self.spec, self.options, self.bearer.clone())
     }
 
     /// One per attempt, so that the requests to one child do not carry over to the next.
-    fn desk(&self) -> Arc<PendingRequests> {
-        let desk = PendingRequests::new(self.tasks.clone(), self.stop.clone(), Arc::default());
+    fn pending(&self) -> Arc<PendingRequests> {
+        let pending = PendingRequests::new(self.tasks.clone(), self.stop.clone(), Arc::default());
         let session = self.options.session.as_ref();
         if let Some(events) = session.and_then(|session| session.events.clone()) {
-            desk.listen_for_session(events);
+            pending.listen_for_session(events);
         }
-        Arc::new(desk)
+        Arc::new(pending)
     }
 
-    fn handler(&self, desk: &Arc<PendingRequests>) -> UpstreamHandler {
+    fn handler(&self, pending: &Arc<PendingRequests>) -> UpstreamHandler {
         let session = self.options.session.as_ref();
         let declared = session.and_then(|session| session.capabilities.as_deref());
         // Invalid capabilities count as none.
         let capabilities = declared.map(|json| serde_json::from_str(json).unwrap_or_default());
-        UpstreamHandler { desk: desk.clone(), capabilities }
+        UpstreamHandler { pending: pending.clone(), capabilities }
     }
 
     /// The OAuth state of the server, if the server is configured with OAuth.
@@ -245,14 +245,14 @@ impl Opening<'_> {
         headers: &BTreeMap<String, Secret>,
         auth: &UpstreamAuth,
     ) -> Result<Opened, ConnectError> {
-        let desk = self.desk();
+        let pending = self.pending();
         let authorization = self.authorization(auth)?;
         let bearer = self.bearer.as_ref().map(|bearer| bearer.current());
         let http = &self.options.http;
         let client = BoundedClient::new(
             http,
             url,
-            desk.clone(),
+            pending.clone(),
             authorization.clone(),
             self.bearer_in_file(),
         )?;
@@ -268,14 +268,14 @@ impl Opening<'_> {
             config = config.auth_header(bearer.expose());
         }
         let transport = StreamableHttpClientTransport::with_client(client.clone(), config);
-        let served = self.serve(transport, era, &desk).await;
+        let served = self.serve(transport, era, &pending).await;
         let service = served
             .map_err(|error| client.take_fault().unwrap_or_else(|| handshake_error(&error)))?;
         let sender = self.options.http.sender_for(url)?;
-        if let Some(lines) = sender.lines() {
+        if let Some(pool) = sender.pool() {
             let stop = self.stop.clone();
             self.tasks.spawn(async move {
-                stop.run_until_cancelled(lines.tidy()).await;
+                stop.run_until_cancelled(pool.tidy()).await;
             });
         }
         let own = own_headers(headers, bearer.as_ref())?;
@@ -283,7 +283,7 @@ impl Opening<'_> {
         let bearer = self.bearer_in_file();
         let wire = HttpWire::new(era, sender, own, authorization, bearer, session);
         let way = RequestRoute::Http(Arc::new(wire));
-        Ok(Opened { service, desk, way, child: None, era_is_certain })
+        Ok(Opened { service, pending, way, child: None, era_is_certain })
     }
 
     async fn sse(
@@ -292,7 +292,7 @@ impl Opening<'_> {
         headers: &BTreeMap<String, Secret>,
         auth: &UpstreamAuth,
     ) -> Result<Opened, ConnectError> {
-        let desk = self.desk();
+        let pending = self.pending();
         let authorization = self.authorization(auth)?;
         let bearer = self.bearer.as_ref().map(|bearer| bearer.current());
         let client = self.options.http.client_for(url)?;
@@ -302,11 +302,11 @@ impl Opening<'_> {
         });
         let request = RequestTo { make, authorization, bearer: self.bearer_in_file() };
         self.progress.set_step("the opening of the event stream");
-        let transport = SseTransport::open(url, request, desk.clone()).await?;
+        let transport = SseTransport::open(url, request, pending.clone()).await?;
         let way = RequestRoute::Tapped(MessageSink::Posts(transport.posts().clone()));
-        let served = self.serve(transport, Era::Legacy, &desk).await;
+        let served = self.serve(transport, Era::Legacy, &pending).await;
         let service = served.map_err(|error| handshake_error(&error))?;
-        Ok(Opened { service, desk, way, child: None, era_is_certain: true })
+        Ok(Opened { service, pending, way, child: None, era_is_certain: true })
     }
 
     /// Opens a child in the configured era. If the era is not fixed, `initialize` is sent first: a process speaks one
@@ -326,13 +326,13 @@ impl Opening<'_> {
         child.settle().await;
         let is_ended = matches!(failure, HandshakeFailure::Closed) && child.ended_by_itself();
         let Some(second) = second.filter(|_| is_ended) else {
-            return Err(child_error(failure, &child, &self.veil()));
+            return Err(child_error(failure, &child, &self.redactor()));
         };
         match self.start_child(line, second).await? {
             Ok(opened) => Ok(Opened { era_is_certain: true, ..opened }),
             Err((failure, child)) => {
                 child.settle().await;
-                Err(child_error(failure, &child, &self.veil()))
+                Err(child_error(failure, &child, &self.redactor()))
             }
         }
     }
@@ -344,12 +344,12 @@ impl Opening<'_> {
         first: FirstQuestion,
     ) -> Result<Result<Opened, ConnectFailure>, ConnectError> {
         let guard = self.options.guard.as_deref();
-        let desk = self.desk();
+        let pending = self.pending();
         self.progress.set_step("the start of the process");
-        let (streams, child) = ChildProcess::spawn(line, guard, &desk)?;
+        let (streams, child) = ChildProcess::spawn(line, guard, &pending)?;
         self.progress.set_stderr(child.stderr_tail().clone());
         let ChildStreams { mut output, input, lines } = streams;
-        let handler = self.handler(&desk);
+        let handler = self.handler(&pending);
         let handshake = StdioHandshake {
             output: &mut output,
             input: &lines,
@@ -368,14 +368,14 @@ impl Opening<'_> {
         let service = serve_directly_with_ct(handler, transport, Some(info), stop);
         let way = RequestRoute::Tapped(MessageSink::Lines(lines));
         let child = Some(child);
-        Ok(Ok(Opened { service, desk, way, child, era_is_certain: is_certain }))
+        Ok(Ok(Opened { service, pending, way, child, era_is_certain: is_certain }))
     }
 
     async fn serve<T, E, A>(
         &self,
         transport: T,
         era: Era,
-        desk: &Arc<PendingRequests>,
+        pending: &Arc<PendingRequests>,
     ) -> Result<Service, HandshakeError>
     where
         T: IntoTransport<RoleClient, E, A>,
@@ -385,7 +385,7 @@ impl Opening<'_> {
             Era::Legacy => "initialize",
             Era::Modern => "server/discover",
         });
-        let (handler, stop) = (self.handler(desk), self.stop.clone());
+        let (handler, stop) = (self.handler(pending), self.stop.clone());
         serve_client_with_lifecycle_and_ct(handler, transport, lifecycle(era), stop)
             .await
             .map_err(Box::new)
@@ -397,30 +397,30 @@ impl Opening<'_> {
         peer.set_response_cache_config(ClientCacheConfig::disabled()).await;
         let Described { info, era, features, announced } = describe_peer(&peer);
         let mirrors_arguments = era == Era::Modern && matches!(opened.way, RequestRoute::Http(_));
-        let outlet = match opened.way {
-            RequestRoute::Tapped(outlet) => outlet,
+        let sink = match opened.way {
+            RequestRoute::Tapped(sink) => sink,
             RequestRoute::Http(wire) => {
                 wire.connect(peer.clone());
                 MessageSink::Http(wire)
             }
         };
-        let desk = opened.desk;
-        desk.connect(outlet, era);
+        let pending = opened.pending;
+        pending.connect(sink, era);
         let closed = CancellationToken::new();
         let (unsubscribe, unsubscribed) = (self.stop.child_token(), CancellationToken::new());
         let (listener, watch) =
-            SubscriptionTask::new(peer, desk.clone(), announced, unsubscribe.clone());
+            SubscriptionTask::new(peer, pending.clone(), announced, unsubscribe.clone());
         let connection = Arc::new(Connection {
             server: self.spec.name.clone(),
             era,
             era_is_certain: opened.era_is_certain,
             info,
             features,
-            desk,
+            pending,
             watch,
             mirrors_arguments,
             list_bounds: self.options.list_bounds,
-            veil: self.veil(),
+            redactor: self.redactor(),
             child: opened.child,
             tasks: self.tasks.clone(),
             stop: self.stop.clone(),
@@ -497,7 +497,7 @@ fn describe_peer(peer: &Peer<RoleClient>) -> Described {
     Described { info, era, features, announced }
 }
 
-fn veil_of(
+fn redactor_of(
     spec: &ServerSpec,
     options: &ConnectOptions,
     bearer: Option<Arc<BearerToken>>,
@@ -555,11 +555,15 @@ fn credentials(
     }
 }
 
-fn child_error(failure: HandshakeFailure, child: &ChildProcess, veil: &Redactor) -> ConnectError {
+fn child_error(
+    failure: HandshakeFailure,
+    child: &ChildProcess,
+    redactor: &Redactor,
+) -> ConnectError {
     match failure {
         // The child may have exited since, because its input was closed.
         HandshakeFailure::Refused(error) => error,
-        HandshakeFailure::Closed if child.is_gone() => process_error(child, veil),
+        HandshakeFailure::Closed if child.is_gone() => process_error(child, redactor),
         HandshakeFailure::Closed => {
             let message = "the server closed the connection during the handshake";
             ConnectError::new(ConnectErrorKind::Protocol, message)
@@ -568,12 +572,13 @@ fn child_error(failure: HandshakeFailure, child: &ChildProcess, veil: &Redactor)
 }
 
 /// The error of a dead child: its exit status and the end of its standard error, without secrets.
-pub(crate) fn process_error(child: &ChildProcess, veil: &Redactor) -> ConnectError {
+pub(crate) fn process_error(child: &ChildProcess, redactor: &Redactor) -> ConnectError {
     if let Some(failure) = child.start_failure() {
-        return veil.over(failure);
+        return redactor.redact_error(failure);
     }
     // Secrets are removed before the text is cut, because only whole ones are recognized.
-    let (reason, said) = (veil.over_text(&child.reason()), veil.over_text(&child.stderr()));
+    let (reason, said) =
+        (redactor.redact_text(&child.reason()), redactor.redact_text(&child.stderr()));
     let said = last_bytes(&said, MAX_LAST_WORDS);
     let message = if said.is_empty() { reason } else { format!("{reason}; it said:\n{said}") };
     ConnectError::new(ConnectErrorKind::Process, message)

@@ -24,7 +24,7 @@ pub struct ConnectProgress(Mutex<ProgressState>);
 struct ProgressState {
     step: Option<&'static str>,
     stderr: Option<StderrTail>,
-    veil: Redactor,
+    redactor: Redactor,
 }
 
 impl ConnectProgress {
@@ -48,12 +48,12 @@ impl ConnectProgress {
     pub(crate) fn output(&self) -> String {
         self.state(|state| {
             let text = state.stderr.as_ref().map(StderrTail::text).unwrap_or_default();
-            state.veil.over_text(&text)
+            state.redactor.redact_text(&text)
         })
     }
 
-    pub(crate) fn begin(&self, veil: Redactor) {
-        self.state(|state| *state = ProgressState { veil, ..ProgressState::default() });
+    pub(crate) fn begin(&self, redactor: Redactor) {
+        self.state(|state| *state = ProgressState { redactor, ..ProgressState::default() });
     }
 
     pub(crate) fn set_step(&self, step: &'static str) {

@@ -35,7 +35,7 @@ pub struct ProviderEndpoint {
     unreadable: Option<&'static str>,
     base_url: Option<Url>,
     /// The loopback connections, if the provider is on this machine.
-    lines: Option<Arc<LoopbackPool>>,
+    pool: Option<Arc<LoopbackPool>>,
     clients: Arc<HttpClients>,
     project: Project,
     /// Whether the backend rejected `parametersJsonSchema`.
@@ -55,7 +55,7 @@ impl ProviderEndpoint {
         let base_url = plan.base_url.clone().or_else(own);
         Self {
             origin,
-            lines: base_url.as_ref().and_then(LoopbackPool::to),
+            pool: base_url.as_ref().and_then(LoopbackPool::to),
             base_url,
             plan: Arc::new(plan),
             missing,
@@ -91,7 +91,7 @@ impl ProviderEndpoint {
 
     #[cfg(test)]
     pub(crate) fn by_the_long_way(self) -> Self {
-        Self { lines: None, ..self }
+        Self { pool: None, ..self }
     }
 
     /// The settings from the configuration and the environment.
@@ -159,7 +159,7 @@ impl ProviderEndpoint {
         let url = self.address(path)?;
         let place = place(&url);
         let question = HttpQuestion { method, url, headers, body };
-        let sending = question.send(self.lines.as_ref(), &self.clients);
+        let sending = question.send(self.pool.as_ref(), &self.clients);
         match timeout_at(clock.next_deadline(), sending).await {
             Ok(answer) => answer.map_err(|fault| self.scrubbed(fault)),
             Err(_) => Err(clock.fault(&place)),
@@ -168,8 +168,8 @@ impl ProviderEndpoint {
 
     /// Closes connections that are idle for too long.
     pub(crate) fn close_unused(&self) {
-        if let Some(lines) = &self.lines {
-            lines.close_unused();
+        if let Some(pool) = &self.pool {
+            pool.close_unused();
         }
     }
 

@@ -40,19 +40,19 @@ enum ProviderResponseBody {
 impl HttpQuestion {
     pub(crate) async fn send(
         self,
-        lines: Option<&Arc<LoopbackPool>>,
+        pool: Option<&Arc<LoopbackPool>>,
         clients: &HttpClients,
     ) -> Result<ProviderResponse, ModelFault> {
-        match (lines, target(&self.url)) {
-            (Some(lines), Some(target)) => self.send_near(lines, &target).await,
+        match (pool, target(&self.url)) {
+            (Some(pool), Some(target)) => self.send_loopback(pool, &target).await,
             // Boxed: the future is large, and loopback requests do not need it.
-            _ => Box::pin(self.send_far(clients)).await,
+            _ => Box::pin(self.send_remote(clients)).await,
         }
     }
 
-    async fn send_near(
+    async fn send_loopback(
         self,
-        lines: &Arc<LoopbackPool>,
+        pool: &Arc<LoopbackPool>,
         target: &PathAndQuery,
     ) -> Result<ProviderResponse, ModelFault> {
         let Self { method, url, mut headers, body } = self;
@@ -67,7 +67,7 @@ impl HttpQuestion {
             // Retries are up to the caller.
             repeat: RetryPolicy::Never,
         };
-        match lines.send(request).await {
+        match pool.send(request).await {
             Ok((head, rest)) => {
                 let (status, headers) = (head.status, head.headers);
                 Ok(ProviderResponse {
@@ -77,11 +77,11 @@ impl HttpQuestion {
                     body: ProviderResponseBody::Near(rest),
                 })
             }
-            Err(error) => Err(http_client::line_fault(&error, &url)),
+            Err(error) => Err(http_client::loopback_fault(&error, &url)),
         }
     }
 
-    async fn send_far(self, clients: &HttpClients) -> Result<ProviderResponse, ModelFault> {
+    async fn send_remote(self, clients: &HttpClients) -> Result<ProviderResponse, ModelFault> {
         let Self { method, url, headers, body } = self;
         let client = clients.of(&url)?;
         match client.request(method, url.clone()).headers(headers).body(body).send().await {

@@ -20,16 +20,16 @@ pub(crate) const USER_AGENT: &str = concat!("switchboard/", env!("CARGO_PKG_VERS
 /// One client for remote providers, and one without a proxy for this machine. Each is created when it is first needed.
 #[derive(Debug, Default)]
 pub(crate) struct HttpClients {
-    near: OnceLock<Result<Client, ModelFault>>,
-    far: OnceLock<Result<Client, ModelFault>>,
+    local: OnceLock<Result<Client, ModelFault>>,
+    remote: OnceLock<Result<Client, ModelFault>>,
 }
 
 impl HttpClients {
     pub(crate) fn of(&self, url: &Url) -> Result<Client, ModelFault> {
         if is_on_this_machine(url) {
-            self.near.get_or_init(|| build(Client::builder().no_proxy())).clone()
+            self.local.get_or_init(|| build(Client::builder().no_proxy())).clone()
         } else {
-            self.far.get_or_init(|| build(Client::builder())).clone()
+            self.remote.get_or_init(|| build(Client::builder())).clone()
         }
     }
 }
@@ -61,7 +61,7 @@ pub(crate) fn transport_fault(error: &reqwest::Error, url: &Url) -> ModelFault {
 }
 
 /// The error of a request over the loopback client.
-pub(crate) fn line_fault(error: &LoopbackError, url: &Url) -> ModelFault {
+pub(crate) fn loopback_fault(error: &LoopbackError, url: &Url) -> ModelFault {
     let is_late = error.cause.downcast_ref::<io::Error>();
     let is_late = is_late.is_some_and(|error| error.kind() == io::ErrorKind::TimedOut);
     let how = match error.stage {

@@ -90,10 +90,10 @@ async fn open(endpoint: &ProviderEndpoint, path: &str) -> Result<ModelStream, Mo
 /// Sends a request to a path whose response is not a stream.
 async fn refused(path: &str) -> ModelFault {
     let server = Server::start(answers).await;
-    let [near, far] = endpoints(&plan(ProviderKind::OpenAi, &server.base));
-    let fault = open(&near, path).await.unwrap_err();
+    let [loopback, remote] = endpoints(&plan(ProviderKind::OpenAi, &server.base));
+    let fault = open(&loopback, path).await.unwrap_err();
     assert!(!format!("{fault} {fault:?}").contains("s3cret"), "{fault:?}");
-    assert_eq!(open(&far, path).await.unwrap_err(), fault, "by the long way");
+    assert_eq!(open(&remote, path).await.unwrap_err(), fault, "over reqwest");
     fault
 }
 

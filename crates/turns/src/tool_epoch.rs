@@ -10,7 +10,7 @@ use switchboard_providers::ProviderEndpoint;
 use switchboard_render::{ApplyDelta, Delta, Provider, RenderedTool, Rendering};
 use switchboard_wire::{ToolChange, Tools, takes_tool_changes};
 
-/// A part of a conversation with one model, whose declared tools only grow. Claude models bind their thinking to
+/// A part of a conversation with one model, in which tools only change by appending. Claude models bind their thinking to
 /// everything before it, tools included: as long as changes of tools are only appended, the thinking stays valid.
 /// Thinking from before the epoch belongs to other tools and is not sent back.
 #[derive(Debug, Clone)]

@@ -103,7 +103,7 @@ pub struct SignIn {
     url: String,
     /// The grant to be stored; without tokens yet.
     grant: Grant,
-    veil: Redactor,
+    redactor: Redactor,
 }
 
 impl std::fmt::Debug for SignIn {
@@ -120,7 +120,7 @@ impl SignIn {
         tokens: Arc<dyn TokenStore>,
     ) -> Result<Self, ConnectError> {
         let begun = Self::prepare(spec, http, tokens).await;
-        begun.map_err(|error| Redactor::of(spec, None).over(error))
+        begun.map_err(|error| Redactor::of(spec, None).redact_error(error))
     }
 
     async fn prepare(
@@ -173,8 +173,8 @@ impl SignIn {
         manager.configure_client(client).map_err(|error| describe(&error))?;
         let scopes: Vec<_> = scopes.iter().map(String::as_str).collect();
         let url = manager.get_authorization_url(&scopes).await.map_err(|error| describe(&error))?;
-        let veil = Redactor::of(spec, None);
-        Ok(Self { server: name.clone(), tokens, manager, listener, url, grant, veil })
+        let redactor = Redactor::of(spec, None);
+        Ok(Self { server: name.clone(), tokens, manager, listener, url, grant, redactor })
     }
 
     /// The URL to open in a browser.
@@ -184,8 +184,8 @@ impl SignIn {
 
     /// Waits for the callback, and stores the tokens.
     pub async fn finish(mut self) -> Result<SignedIn, ConnectError> {
-        let veil = std::mem::take(&mut self.veil);
-        self.take_tokens().await.map_err(|error| veil.over(error))
+        let redactor = std::mem::take(&mut self.redactor);
+        self.take_tokens().await.map_err(|error| redactor.redact_error(error))
     }
 
     async fn take_tokens(self) -> Result<SignedIn, ConnectError> {
