@@ -75,7 +75,7 @@ answers! {
         turn_running: "the turn '12' of this session runs; wait for its end, or cancel it",
     }
     RefusedTurn 422 "The turn cannot start: it names something that does not exist, or would make the conversation invalid. Nothing was changed." {
-        bad_request: "a turn needs something that the person said: `message` is empty",
+        bad_request: "a turn needs a message: `message` is empty",
     }
     RefusedHistory 422 "The conversation is invalid. Nothing was changed." {
         bad_request: "messages[0] is the result of `x`, but no call of that id stands right before it",

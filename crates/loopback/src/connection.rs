@@ -12,28 +12,28 @@ use tokio::net::TcpStream;
 
 use crate::response::{Begun, BodyFraming, Malformed, Taken, take_head};
 
-/// How much is read at once: little, until there is more.
+/// Initial and maximum size of a read.
 const LEAST_READ: usize = 4 << 10;
 const MOST_READ: usize = 64 << 10;
 
-/// A connection.
+/// One HTTP/1.1 connection.
 #[derive(Debug)]
 pub(crate) struct LoopbackConnection {
     stream: TcpStream,
-    /// What was not sent yet: a head, and the body to it.
+    /// The unsent part of the request: its head and its body.
     unsent: Chain<Cursor<Vec<u8>>, Bytes>,
-    /// Whether some of it was sent.
+    /// Whether part of the request was sent.
     is_begun: bool,
-    /// Why the rest of it will never be sent.
+    /// The error that prevents sending the rest.
     refused: Option<io::Error>,
-    /// What was read and not yet taken.
+    /// Data that was read and not yet consumed.
     buffer: BytesMut,
     reading: usize,
-    /// Whether there was ever room for much in it. What is left of that room does not tell.
+    /// Whether the buffer ever had a large capacity. The remaining capacity does not tell.
     has_grown: bool,
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConnectionFault {
     #[error(transparent)]
@@ -44,19 +44,19 @@ pub(crate) enum ConnectionFault {
     Closed,
 }
 
-/// A request that has no answer.
+/// A request without a response.
 #[derive(Debug)]
 pub(crate) enum Unanswered {
-    /// The server cannot have seen any of it.
+    /// The server cannot have received any of it.
     Unsent(ConnectionFault),
-    /// The connection ended before anything came back. Mostly the server had closed it before, but it may have carried
-    /// the request out.
+    /// The connection ended before any response. Usually the server had closed it before, but the request may have been
+    /// processed.
     Lost(ConnectionFault),
     Sent(ConnectionFault),
 }
 
 impl ConnectionFault {
-    /// Whether it says no more than that the connection is no longer there.
+    /// Whether the fault only says that the connection is closed.
     fn is_end(&self) -> bool {
         match self {
             Self::Closed => true,
@@ -86,22 +86,21 @@ impl LoopbackConnection {
         }
     }
 
-    /// Whether nothing has come since the last answer, not even the end. Asks nobody: a connection of which no news came
-    /// is not looked at.
+    /// Whether no data and no end of stream has arrived since the last response, as far as the runtime knows. Needs no
+    /// system call.
     pub(crate) fn is_quiet(&self) -> bool {
         let read = self.stream.try_read(&mut [0]);
         read.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
 
-    /// The same, asked of the system: the runtime may not have heard yet of an end that came a moment ago, and a
-    /// runtime that was busy has not heard for longer.
+    /// The same, checked with a system call: the runtime may not have polled for events yet.
     pub(crate) fn is_quiet_in_truth(&self) -> bool {
         let peeked = SockRef::from(&self.stream).peek(&mut [MaybeUninit::uninit()]);
         peeked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
 
-    /// Sends a request and reads the head of its answer. A server may answer before it has read everything; then the
-    /// rest is sent while the body is read.
+    /// Sends a request and reads the head of its response. If the server answers before it has read the whole request,
+    /// the rest is sent while the body is read.
     pub(crate) async fn ask(
         &mut self,
         method: &Method,
@@ -113,7 +112,7 @@ impl LoopbackConnection {
         let mut is_heard = false;
         loop {
             if let Err(fault) = self.fill().await {
-                // That it took no more comes before that it said nothing.
+                // The error of sending takes precedence over the missing response.
                 let fault = self.refused.take().map_or(fault, ConnectionFault::Io);
                 return Err(match (self.is_begun, is_heard) {
                     (false, _) => Unanswered::Unsent(fault),
@@ -133,7 +132,7 @@ impl LoopbackConnection {
         }
     }
 
-    /// The next piece of a body, or nothing at its end. Dropping the future loses nothing.
+    /// The next piece of a body; `None` at its end. Cancel-safe.
     pub(crate) async fn piece(
         &mut self,
         body: &mut BodyFraming,
@@ -151,15 +150,14 @@ impl LoopbackConnection {
         }
     }
 
-    /// A request may be large, and its answer long.
+    /// Releases the request, which may be large while its response takes long.
     fn forget_what_was_sent(&mut self) {
         if !self.unsent.has_remaining() {
             self.unsent = nothing();
         }
     }
 
-    /// Whether it can carry another request: everything was sent, and everything that came was taken. Room for much is
-    /// given back.
+    /// Whether the connection can carry another request: everything was sent and consumed. Releases a large buffer.
     pub(crate) fn make_ready(&mut self) -> bool {
         self.forget_what_was_sent();
         let is_ready =
@@ -170,7 +168,7 @@ impl LoopbackConnection {
         is_ready
     }
 
-    /// Reads, and sends meanwhile what is left to send.
+    /// Reads data, and sends the rest of the request in the meantime.
     async fn fill(&mut self) -> Result<(), ConnectionFault> {
         self.buffer.reserve(self.reading);
         self.has_grown |= self.buffer.capacity() > 2 * LEAST_READ;
@@ -194,7 +192,7 @@ impl LoopbackConnection {
             };
             match written {
                 Ok(_) => self.is_begun = true,
-                // It wants no more, and may have said why.
+                // The server reads no more, and may have sent a response that says why.
                 Err(error) if self.is_begun => self.refused = Some(error),
                 Err(error) => return Err(error),
             }
@@ -219,8 +217,8 @@ mod tests {
         (LoopbackConnection::new(stream.unwrap()), accepted.unwrap().0)
     }
 
-    /// Such an answer, read while it comes.
-    async fn carry(line: &mut LoopbackConnection, server: &mut TcpStream, length: usize) {
+    /// Reads a response of this length while it arrives.
+    async fn carry(connection: &mut LoopbackConnection, server: &mut TcpStream, length: usize) {
         let body = Bytes::from(vec![b'x'; 10_000]);
         let serving = async {
             let mut request = vec![0; 10_004];
@@ -230,11 +228,11 @@ mod tests {
             server.write_all(&vec![b'y'; length]).await.unwrap();
         };
         let asking = async {
-            let asked = line.ask(&Method::POST, b"head".to_vec(), body.clone()).await;
+            let asked = connection.ask(&Method::POST, b"head".to_vec(), body.clone()).await;
             let mut begun = asked.unwrap();
             assert!(body.is_unique(), "what was sent is kept while the answer comes");
-            while line.piece(&mut begun.body).await.unwrap().is_some() {
-                // Until the next ones have come, so that much is read at once.
+            while connection.piece(&mut begun.body).await.unwrap().is_some() {
+                // Waits for the next data, so that much is read at once.
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };
@@ -243,33 +241,33 @@ mod tests {
 
     #[tokio::test]
     async fn a_connection_that_waits_holds_nothing_large() {
-        let (mut line, mut server) = connected().await;
-        carry(&mut line, &mut server, 1_000_000).await;
-        assert!(line.reading > LEAST_READ, "little was read at once");
-        assert!(line.make_ready());
-        assert_eq!((line.buffer.capacity(), line.reading), (0, LEAST_READ));
-        carry(&mut line, &mut server, 10).await;
-        assert!(line.make_ready());
-        assert!(line.buffer.capacity() <= 2 * LEAST_READ);
+        let (mut connection, mut server) = connected().await;
+        carry(&mut connection, &mut server, 1_000_000).await;
+        assert!(connection.reading > LEAST_READ, "little was read at once");
+        assert!(connection.make_ready());
+        assert_eq!((connection.buffer.capacity(), connection.reading), (0, LEAST_READ));
+        carry(&mut connection, &mut server, 10).await;
+        assert!(connection.make_ready());
+        assert!(connection.buffer.capacity() <= 2 * LEAST_READ);
     }
 
-    /// What is left of the room is little then, and all of it is still held.
+    /// The remaining capacity is small then, but the whole buffer is still allocated.
     #[tokio::test]
     async fn room_for_much_is_given_back_even_when_the_last_read_has_nearly_filled_it() {
-        let (mut line, mut server) = connected().await;
-        line.reading = 10 * LEAST_READ;
-        let mut sent = vec![b'y'; line.reading - 100];
+        let (mut connection, mut server) = connected().await;
+        connection.reading = 10 * LEAST_READ;
+        let mut sent = vec![b'y'; connection.reading - 100];
         server.write_all(&sent).await.unwrap();
-        while line.stream.peek(&mut sent).await.unwrap() < sent.len() {}
-        line.fill().await.unwrap();
+        while connection.stream.peek(&mut sent).await.unwrap() < sent.len() {}
+        connection.fill().await.unwrap();
         let mut body = BodyFraming::Length(sent.len() as u64);
-        assert!(matches!(body.take(&mut line.buffer), Ok(Taken::Piece(_))));
+        assert!(matches!(body.take(&mut connection.buffer), Ok(Taken::Piece(_))));
         assert!(
-            (1..=2 * LEAST_READ).contains(&line.buffer.capacity()),
+            (1..=2 * LEAST_READ).contains(&connection.buffer.capacity()),
             "{}",
-            line.buffer.capacity()
+            connection.buffer.capacity()
         );
-        assert!(line.make_ready());
-        assert_eq!((line.buffer.capacity(), line.reading), (0, LEAST_READ));
+        assert!(connection.make_ready());
+        assert_eq!((connection.buffer.capacity(), connection.reading), (0, LEAST_READ));
     }
 }

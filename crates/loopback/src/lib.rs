@@ -1,4 +1,4 @@
-//! HTTP to what runs on this machine: MCP servers and models of one's own.
+//! An HTTP/1.1 client for servers on this machine: local MCP servers and local models.
 
 mod connection;
 mod pool;

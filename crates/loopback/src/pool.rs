@@ -1,12 +1,13 @@
 //! Connections to a server on this machine, each driven by the request that uses it.
 //!
-//! HTTP/1.1 is spoken here by hand. A client with tasks of its own has every answer cross two of them, and each crossing
-//! costs as much as reading the answer; and hyper's connection, driven by the request itself, took a sixth of all
-//! instructions of a call through the gateway, most of them to be ready for what one request at a time does not need.
-//! Here the task that waits for an answer writes the request and reads the answer, and that is all. A connection that
-//! nobody uses is read by nobody; that its server has closed it is seen when it is used again, before anything is
-//! sent, or when somebody tidies up. A server may also close it while the request is on its way. Nobody can know then
-//! whether the request was carried out, so only one that may be repeated is.
+//! HTTP/1.1 is implemented here because of its cost. A client with background tasks passes every response between two
+//! tasks, and each switch costs as much as reading the response. hyper's connection, driven by the request itself, took
+//! a sixth of all instructions of a call through the gateway. Here the task that waits for the response writes the
+//! request and reads the response.
+//!
+//! Idle connections are not read. That the server has closed one is noticed when it is used again, before anything is
+//! sent, or by [`LoopbackPool::close_unused`]. If the server closes it while a request is being sent, the request may
+//! or may not have been processed, so only repeatable requests are sent again.
 
 use std::error::Error;
 use std::io;
@@ -25,17 +26,17 @@ use url::Url;
 use crate::connection::{ConnectionFault, LoopbackConnection, Unanswered};
 use crate::response::{Begun, BodyFraming, ResponseHead};
 
-/// A dead server is not waited for.
+/// Time limit for connecting.
 pub const LONGEST_CONNECT: Duration = Duration::from_secs(10);
-/// One of several addresses of a name, such as those of `localhost`, less long.
+/// The shorter time limit for each of several addresses of a name, such as `localhost`.
 const FIRST_TRY: Duration = Duration::from_millis(300);
-/// How long a connection that nobody uses is kept.
+/// How long an idle connection is kept.
 const KEPT: Duration = Duration::from_secs(90);
-/// How long one is believed to be open if nobody has heard otherwise. After that the system is asked.
+/// How long after its last use a connection counts as open without a system call.
 const BELIEVED: Duration = Duration::from_secs(1);
-/// How many of them are kept. Each answers one request at a time.
+/// Maximum number of idle connections. Each carries one request at a time.
 const MAX_IDLE: usize = 1024;
-/// What is ours to say.
+/// Framing headers are set here; the caller's are dropped.
 const OURS: [HeaderName; 2] = [header::CONTENT_LENGTH, header::TRANSFER_ENCODING];
 
 /// The connections to one server.
@@ -44,33 +45,33 @@ pub struct LoopbackPool {
     /// Host and port.
     address: String,
     host: HeaderValue,
-    /// Those that nobody uses, the one that was used last at the end.
+    /// Idle connections, the last used one at the end.
     idle: Mutex<Vec<Idle>>,
 }
 
 #[derive(Debug)]
 struct Idle {
-    line: LoopbackConnection,
+    connection: LoopbackConnection,
     since: Instant,
     /// How long it is kept.
     kept_for: Duration,
 }
 
 impl Idle {
-    /// Whether it can still be used, as far as is known without asking.
+    /// Whether it is still usable, as far as is known without a system call.
     fn is_good(&self, now: Instant) -> bool {
-        now - self.since < self.kept_for && self.line.is_quiet()
+        now - self.since < self.kept_for && self.connection.is_quiet()
     }
 }
 
-/// A request to one of them.
+/// A request to the server of the pool.
 #[derive(Debug, Clone, Copy)]
 pub struct LoopbackRequest<'a> {
     pub method: &'a Method,
     /// See [`target`].
     pub target: &'a PathAndQuery,
     pub headers: &'a HeaderMap,
-    /// Headers of this request alone, none of which is among the others.
+    /// Headers of this request alone; none of them is in `headers`.
     pub more_headers: &'a [(HeaderName, HeaderValue)],
     pub body: &'a Bytes,
     pub repeat: RetryPolicy,
@@ -79,40 +80,41 @@ pub struct LoopbackRequest<'a> {
 /// Whether a request may reach its server twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RetryPolicy {
-    /// It is sent again only where the server cannot have seen any of it.
+    /// The request is sent again only if the server cannot have received any of it.
     Never,
-    /// It changes nothing: if a connection that was used before ends without a byte in answer to it, it is sent once
-    /// more on a new one.
+    /// The request changes nothing: if a reused connection ends without any response, it is sent once more on a new
+    /// connection.
     IfLost,
 }
 
-/// The body of an answer. Read to its end, its connection is used again; dropped before, it is closed.
+/// The body of a response. When it is read to its end, its connection is reused; when it is dropped before, the
+/// connection is closed.
 #[derive(Debug)]
 pub struct LoopbackBody {
     coming: Option<Coming>,
-    lines: Arc<LoopbackPool>,
+    pool: Arc<LoopbackPool>,
 }
 
 #[derive(Debug)]
 struct Coming {
     body: BodyFraming,
-    /// How long its connection is kept afterwards, if it is.
+    /// How long the connection is kept afterwards; `None` if it is not reusable.
     kept_for: Option<Duration>,
-    line: LoopbackConnection,
+    connection: LoopbackConnection,
 }
 
-/// How far a request came that failed.
+/// The phase in which a request failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestPhase {
-    /// Nobody took it.
+    /// No connection could be established.
     Connecting,
-    /// It was sent, and nothing came back.
+    /// The request was sent, and no response arrived.
     Waiting,
-    /// The answer broke off.
+    /// The response was truncated.
     Reading,
 }
 
-/// A request that failed. Its address is for the caller to name.
+/// A failed request. The message does not contain the URL, which the caller adds.
 #[derive(Debug, thiserror::Error)]
 #[error("{cause}")]
 pub struct LoopbackError {
@@ -125,8 +127,8 @@ impl LoopbackError {
         Self { stage, cause: cause.into() }
     }
 
-    /// What lies below says it best.
-    fn from_line(stage: RequestPhase, fault: ConnectionFault) -> Self {
+    /// Wraps the fault of a connection.
+    fn from_connection(stage: RequestPhase, fault: ConnectionFault) -> Self {
         match fault {
             ConnectionFault::Io(error) => Self::new(stage, error),
             fault => Self::new(stage, fault),
@@ -134,14 +136,14 @@ impl LoopbackError {
     }
 }
 
-/// The path and the query of an address, as a request names them.
+/// The path and query of a URL, for the request line.
 pub fn target(url: &Url) -> Option<PathAndQuery> {
     let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
     format!("{}{query}", url.path()).parse().ok()
 }
 
 impl LoopbackPool {
-    /// Only to where no proxy, no certificate and no password in the address is needed.
+    /// A pool for this URL; `None` if it needs a proxy, TLS or credentials from the URL.
     pub fn to(url: &Url) -> Option<Arc<Self>> {
         let is_plain =
             url.scheme() == "http" && url.username().is_empty() && url.password().is_none();
@@ -149,7 +151,7 @@ impl LoopbackPool {
             return None;
         }
         let host = url.host_str()?;
-        // The default port is not named, as everywhere.
+        // A default port is left out.
         let named = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
         Some(Arc::new(Self {
             address: format!("{host}:{}", url.port_or_known_default()?),
@@ -158,8 +160,8 @@ impl LoopbackPool {
         }))
     }
 
-    /// Sends a request. One that a closing connection did not take is sent on another; one that it took and lost, if
-    /// it may be repeated.
+    /// Sends a request. If the connection was closed before it took the request, another one is used; if it was closed
+    /// later, the retry policy decides.
     pub async fn send(
         self: &Arc<Self>,
         request: LoopbackRequest<'_>,
@@ -167,42 +169,45 @@ impl LoopbackPool {
         let mut used = self.take();
         loop {
             let is_used = used.is_some();
-            let mut line = match used.take() {
-                Some(line) => line,
-                // Boxed: it is large, and most requests find a connection.
+            let mut connection = match used.take() {
+                Some(connection) => connection,
+                // Boxed: the future is large, and most requests find an idle connection.
                 None => Box::pin(self.dial()).await?,
             };
-            match line.ask(request.method, request.head(&self.host), request.body.clone()).await {
+            match connection
+                .ask(request.method, request.head(&self.host), request.body.clone())
+                .await
+            {
                 Ok(Begun { head, body, is_kept, kept_for }) => {
                     let kept_for = is_kept.then(|| kept_for.unwrap_or(KEPT).min(KEPT));
-                    let coming = Some(Coming { body, kept_for, line });
-                    let mut rest = LoopbackBody { coming, lines: self.clone() };
+                    let coming = Some(Coming { body, kept_for, connection });
+                    let mut rest = LoopbackBody { coming, pool: self.clone() };
                     rest.let_go();
                     return Ok((head, rest));
                 }
                 Err(Unanswered::Unsent(_)) if is_used => used = self.take(),
-                // On a new one: what has befallen one connection may have befallen all of them.
+                // On a new connection: a restart of the server closes all idle ones.
                 Err(Unanswered::Lost(_)) if is_used && request.repeat == RetryPolicy::IfLost => {}
                 Err(Unanswered::Unsent(fault)) => {
-                    return Err(LoopbackError::from_line(RequestPhase::Connecting, fault));
+                    return Err(LoopbackError::from_connection(RequestPhase::Connecting, fault));
                 }
                 Err(Unanswered::Lost(fault) | Unanswered::Sent(fault)) => {
-                    return Err(LoopbackError::from_line(RequestPhase::Waiting, fault));
+                    return Err(LoopbackError::from_connection(RequestPhase::Waiting, fault));
                 }
             }
         }
     }
 
-    /// Has a connection used again.
-    fn keep(&self, line: LoopbackConnection, kept_for: Duration) {
+    /// Returns a connection to the idle ones.
+    fn keep(&self, connection: LoopbackConnection, kept_for: Duration) {
         let since = Instant::now();
         let mut idle = self.idle();
         if idle.len() < MAX_IDLE {
-            idle.push(Idle { line, since, kept_for });
+            idle.push(Idle { connection, since, kept_for });
         }
     }
 
-    /// Closes what nobody has used for long, again and again.
+    /// Closes idle connections periodically; never returns.
     pub async fn tidy(&self) {
         loop {
             tokio::time::sleep(Self::TIDY_EVERY).await;
@@ -210,10 +215,10 @@ impl LoopbackPool {
         }
     }
 
-    /// How often somebody should look for what nobody uses.
+    /// The interval for closing idle connections.
     pub const TIDY_EVERY: Duration = Duration::from_secs(KEPT.as_secs() / 3);
 
-    /// Closes what nobody has used for long, and what the server has closed.
+    /// Closes connections that are idle for too long, or that the server has closed.
     pub fn close_unused(&self) {
         let now = Instant::now();
         let closed: Vec<Idle> = self.idle().extract_if(.., |idle| !idle.is_good(now)).collect();
@@ -225,16 +230,16 @@ impl LoopbackPool {
         self.idle.lock()
     }
 
-    /// The one that was used last, of those that are still good.
+    /// The last used connection that is still usable.
     fn take(&self) -> Option<LoopbackConnection> {
         let now = Instant::now();
         loop {
-            // Let go of the lock first: closing is a system call.
+            // The lock is released first: closing is a system call.
             let last = self.idle().pop()?;
-            // One that is in use all the time costs no system call.
-            let is_believed = || now - last.since < BELIEVED || last.line.is_quiet_in_truth();
+            // A connection in constant use needs no system call.
+            let is_believed = || now - last.since < BELIEVED || last.connection.is_quiet_in_truth();
             if last.is_good(now) && is_believed() {
-                return Some(last.line);
+                return Some(last.connection);
             }
         }
     }
@@ -252,14 +257,14 @@ impl LoopbackPool {
             }
         }
         let stream = dialed.map_err(cannot)?;
-        // Small requests on kept connections would wait for the peer's delayed acknowledgement.
+        // Without this, small requests on kept connections wait for the peer's delayed acknowledgement.
         stream.set_nodelay(true).map_err(cannot)?;
         Ok(LoopbackConnection::new(stream))
     }
 }
 
 impl LoopbackRequest<'_> {
-    /// All of it up to its body.
+    /// The head of the request.
     fn head(&self, host: &HeaderValue) -> Vec<u8> {
         let mut head = Vec::with_capacity(512);
         let mut say = |parts: &[&[u8]]| parts.iter().for_each(|part| head.extend_from_slice(part));
@@ -285,12 +290,12 @@ impl LoopbackRequest<'_> {
 }
 
 impl LoopbackBody {
-    /// The next piece; `None` at the end, and after it or a failure. Dropping the future loses nothing.
+    /// The next piece; `None` at the end, and after it or a failure. Cancel-safe.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, LoopbackError> {
         let Some(coming) = &mut self.coming else { return Ok(None) };
-        let piece = coming.line.piece(&mut coming.body).await;
+        let piece = coming.connection.piece(&mut coming.body).await;
         match &piece {
-            // The last piece may already be known to be the last one.
+            // This piece may already be known to be the last one.
             Ok(Some(_)) => self.let_go(),
             Ok(None) => {
                 self.let_go();
@@ -298,16 +303,16 @@ impl LoopbackBody {
             }
             Err(_) => self.coming = None,
         }
-        piece.map_err(|fault| LoopbackError::from_line(RequestPhase::Reading, fault))
+        piece.map_err(|fault| LoopbackError::from_connection(RequestPhase::Reading, fault))
     }
 
-    /// Gives back the connection of an answer that was read to its end.
+    /// Returns the connection of a completely read response to the pool.
     fn let_go(&mut self) {
         let read = self.coming.take_if(|coming| coming.body.is_over());
-        if let Some(Coming { mut line, kept_for: Some(kept_for), .. }) = read
-            && line.make_ready()
+        if let Some(Coming { mut connection, kept_for: Some(kept_for), .. }) = read
+            && connection.make_ready()
         {
-            self.lines.keep(line, kept_for);
+            self.pool.keep(connection, kept_for);
         }
     }
 }

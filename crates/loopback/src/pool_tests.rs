@@ -1,4 +1,4 @@
-//! Connections against servers that keep, drop and break them.
+//! Tests of connections with servers that keep, drop and break them.
 
 use std::io::{Read as _, Write as _};
 use std::sync::LazyLock;
@@ -10,7 +10,7 @@ use tokio_util::task::TaskTracker;
 
 use super::*;
 
-/// Answers each request on a connection with the next of these; after the last one it closes.
+/// Answers each request on a connection with the next of these responses, and closes it after the last one.
 async fn serve(listener: TcpListener, answers: &'static [&'static [&'static str]]) {
     while let Ok((mut stream, _)) = listener.accept().await {
         for answer in answers {
@@ -26,13 +26,13 @@ async fn serve(listener: TcpListener, answers: &'static [&'static [&'static str]
     }
 }
 
-fn lines_to(listener: &TcpListener) -> Arc<LoopbackPool> {
+fn pool_to(listener: &TcpListener) -> Arc<LoopbackPool> {
     let url = format!("http://{}/", listener.local_addr().unwrap());
     LoopbackPool::to(&Url::parse(&url).unwrap()).unwrap()
 }
 
-async fn ask(lines: &Arc<LoopbackPool>) -> Result<(ResponseHead, LoopbackBody), LoopbackError> {
-    lines.send(request()).await
+async fn ask(pool: &Arc<LoopbackPool>) -> Result<(ResponseHead, LoopbackBody), LoopbackError> {
+    pool.send(request()).await
 }
 
 fn request() -> LoopbackRequest<'static> {
@@ -49,15 +49,12 @@ fn request() -> LoopbackRequest<'static> {
     }
 }
 
-async fn read(lines: &Arc<LoopbackPool>) -> Result<String, LoopbackError> {
-    read_with(lines, RetryPolicy::Never).await
+async fn read(pool: &Arc<LoopbackPool>) -> Result<String, LoopbackError> {
+    read_with(pool, RetryPolicy::Never).await
 }
 
-async fn read_with(
-    lines: &Arc<LoopbackPool>,
-    repeat: RetryPolicy,
-) -> Result<String, LoopbackError> {
-    let (head, mut rest) = lines.send(LoopbackRequest { repeat, ..request() }).await?;
+async fn read_with(pool: &Arc<LoopbackPool>, repeat: RetryPolicy) -> Result<String, LoopbackError> {
+    let (head, mut rest) = pool.send(LoopbackRequest { repeat, ..request() }).await?;
     assert_eq!(head.status, 200);
     let mut text = String::new();
     while let Some(piece) = rest.chunk().await? {
@@ -85,18 +82,18 @@ const BROKEN: &[&str] = &["HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nbro"];
 
 async fn start(answers: &'static [&'static [&'static str]]) -> (Arc<LoopbackPool>, TaskTracker) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let lines = lines_to(&listener);
+    let pool = pool_to(&listener);
     let server = TaskTracker::new();
     server.spawn(serve(listener, answers));
-    (lines, server)
+    (pool, server)
 }
 
 #[tokio::test]
 async fn a_connection_is_used_again_however_its_answers_come() {
-    let (lines, _server) = start(&[WHOLE, PARTS, CHUNKS, WHOLE]).await;
+    let (pool, _server) = start(&[WHOLE, PARTS, CHUNKS, WHOLE]).await;
     for expected in ["whole", "parts", "chunks"] {
-        assert_eq!(read(&lines).await.unwrap(), expected);
-        assert_eq!(lines.idle().len(), 1, "after {expected}");
+        assert_eq!(read(&pool).await.unwrap(), expected);
+        assert_eq!(pool.idle().len(), 1, "after {expected}");
     }
 }
 
@@ -109,31 +106,31 @@ async fn answers_of_every_shape_are_read_to_their_end() {
         (&[OLD], "old", 0),
     ];
     for (answers, expected, kept) in shapes {
-        let (lines, _server) = start(answers).await;
-        assert_eq!(read(&lines).await.unwrap(), expected);
-        assert_eq!(lines.idle().len(), kept, "after {expected}");
+        let (pool, _server) = start(answers).await;
+        assert_eq!(read(&pool).await.unwrap(), expected);
+        assert_eq!(pool.idle().len(), kept, "after {expected}");
     }
 }
 
-/// A task that does much at once is told to come back later; then the answer must not be waited for in vain.
+/// A task that has exhausted its cooperative budget is woken later; the response must not be lost.
 #[tokio::test]
 async fn an_answer_is_seen_by_a_task_that_has_used_up_its_budget() {
     const AT_ONCE: &[&str] =
         &["HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nnow\r\n0\r\n\r\n"];
     for answers in [&[AT_ONCE][..], &[CLOSING]] {
         for spent in 120..=127 {
-            let (lines, _server) = start(answers).await;
-            let mut reading = std::pin::pin!(read(&lines));
+            let (pool, _server) = start(answers).await;
+            let mut reading = std::pin::pin!(read(&pool));
             let reading = std::future::poll_fn(|context| {
                 for _ in 0..spent {
-                    // Spends one unit where there is one.
+                    // Spends one unit of the budget if there is one.
                     let mut spending = std::pin::pin!(tokio::task::coop::consume_budget());
                     let _spent = spending.as_mut().poll(&mut Context::from_waker(Waker::noop()));
                 }
                 reading.as_mut().poll(context)
             });
             tokio::select! {
-                // First: when it ends the wait, what was waited for is there at the next look.
+                // Biased: when this branch ends the wait, the response is ready at the next poll.
                 biased;
                 () = tokio::time::sleep(Duration::from_secs(5)) => panic!("{spent} spent"),
                 read = reading => assert!(read.is_ok(), "{spent} spent: {read:?}"),
@@ -144,36 +141,36 @@ async fn an_answer_is_seen_by_a_task_that_has_used_up_its_budget() {
 
 #[tokio::test]
 async fn one_that_was_closed_meanwhile_is_replaced_unseen() {
-    let (lines, _server) = start(&[WHOLE]).await;
+    let (pool, _server) = start(&[WHOLE]).await;
     for _ in 0..3 {
-        assert_eq!(read(&lines).await.unwrap(), "whole");
-        heard_of(&lines).await;
+        assert_eq!(read(&pool).await.unwrap(), "whole");
+        heard_of(&pool).await;
     }
 }
 
-/// Until something came on the connection that nobody uses: its end, or what nobody asked for.
-async fn heard_of(lines: &LoopbackPool) {
-    let is_quiet = || lines.idle().last().is_some_and(|idle| idle.line.is_quiet());
+/// Waits until something arrives on the idle connection: its end, or unsolicited data.
+async fn heard_of(pool: &LoopbackPool) {
+    let is_quiet = || pool.idle().last().is_some_and(|idle| idle.connection.is_quiet());
     while is_quiet() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }
 
-/// A server in a thread of its own, which closes its connections when it is told to, or when a request is lost.
+/// A server in a thread of its own, which closes its connections on request, or when a request is to be lost.
 struct Beside {
-    lines: Arc<LoopbackPool>,
+    pool: Arc<LoopbackPool>,
     close: std::sync::mpsc::Sender<()>,
     closed: std::sync::mpsc::Receiver<()>,
     server: std::thread::JoinHandle<usize>,
 }
 
-/// How a connection ends after its answer.
+/// How a connection ends after its response.
 enum Lost {
-    /// When the server is told to close it.
+    /// When the test tells the server to close it.
     Unseen,
-    /// When the next request has been read.
+    /// When the next request was read.
     Read,
-    /// When its answer has begun.
+    /// When its response has begun.
     Answered(&'static str),
     AtOnce,
 }
@@ -184,7 +181,7 @@ impl Beside {
     fn start(connections: &'static [(&'static str, Lost)]) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap());
-        let lines = LoopbackPool::to(&Url::parse(&url).unwrap()).unwrap();
+        let pool = LoopbackPool::to(&Url::parse(&url).unwrap()).unwrap();
         let (close, told) = std::sync::mpsc::channel();
         let (say, closed) = std::sync::mpsc::channel();
         let server = std::thread::spawn(move || {
@@ -208,24 +205,24 @@ impl Beside {
             }
             requests
         });
-        Self { lines, close, closed, server }
+        Self { pool, close, closed, server }
     }
 
-    /// Has it close the connection while the runtime looks away: it runs in the thread that waits here.
+    /// Makes the server close the connection while the runtime cannot notice it, because its thread blocks here.
     fn close_unseen(&self) {
         self.close.send(()).unwrap();
         self.closed.recv().unwrap();
-        assert!(self.lines.idle().iter().all(|idle| idle.line.is_quiet()), "it was heard of");
+        assert!(self.pool.idle().iter().all(|idle| idle.connection.is_quiet()), "it was heard of");
     }
 }
 
 #[tokio::test]
 async fn an_end_that_nobody_has_heard_of_is_seen_on_a_connection_that_was_idle() {
     let beside = Beside::start(&[(ANSWER, Lost::Unseen), (ANSWER, Lost::AtOnce)]);
-    assert_eq!(read(&beside.lines).await.unwrap(), "whole");
+    assert_eq!(read(&beside.pool).await.unwrap(), "whole");
     beside.close_unseen();
-    beside.lines.idle().iter_mut().for_each(|idle| idle.since -= BELIEVED);
-    assert_eq!(read(&beside.lines).await.unwrap(), "whole");
+    beside.pool.idle().iter_mut().for_each(|idle| idle.since -= BELIEVED);
+    assert_eq!(read(&beside.pool).await.unwrap(), "whole");
     assert_eq!(beside.server.join().unwrap(), 2);
 }
 
@@ -238,16 +235,16 @@ async fn a_lost_request_is_sent_once_more_if_it_may_be() {
         (&[(ANSWER, Lost::Read), (ANSWER, Lost::AtOnce)], RetryPolicy::IfLost, Ok("whole"), 3),
         (&[(ANSWER, Lost::Read)], RetryPolicy::Never, closed, 2),
         (&[(ANSWER, Lost::Answered("HTTP/1.1 "))], RetryPolicy::IfLost, closed, 2),
-        // The end of a new connection is no accident.
+        // A new connection that ends is a failure.
         (&[(ANSWER, Lost::Read), ("", Lost::AtOnce)], RetryPolicy::IfLost, closed, 3),
     ];
     for (row, (connections, repeat, expected, requests)) in rows.into_iter().enumerate() {
         let beside = Beside::start(connections);
-        assert_eq!(read(&beside.lines).await.unwrap(), "whole");
+        assert_eq!(read(&beside.pool).await.unwrap(), "whole");
         if matches!(connections, [(_, Lost::Unseen), ..]) {
             beside.close_unseen();
         }
-        let said = read_with(&beside.lines, repeat).await.map_err(|error| error.to_string());
+        let said = read_with(&beside.pool, repeat).await.map_err(|error| error.to_string());
         let said = said.as_deref().map_err(String::as_str);
         assert_eq!(said, expected, "row {row}");
         assert_eq!(beside.server.join().unwrap(), requests, "row {row}");
@@ -259,26 +256,26 @@ async fn a_connection_is_used_for_as_long_as_its_server_keeps_it() {
     const KEPT_FOR_FIVE: &[&str] =
         &["HTTP/1.1 200 OK\r\nkeep-alive: timeout=5\r\ncontent-length: 5\r\n\r\nwhole"];
     for (age, is_used) in [(3900, true), (4100, false)] {
-        let (lines, _server) = start(&[KEPT_FOR_FIVE, WHOLE]).await;
-        assert_eq!(read(&lines).await.unwrap(), "whole");
-        lines.idle()[0].since -= Duration::from_millis(age);
-        assert_eq!(lines.take().is_some(), is_used, "after {age} ms");
+        let (pool, _server) = start(&[KEPT_FOR_FIVE, WHOLE]).await;
+        assert_eq!(read(&pool).await.unwrap(), "whole");
+        pool.idle()[0].since -= Duration::from_millis(age);
+        assert_eq!(pool.take().is_some(), is_used, "after {age} ms");
     }
 }
 
 #[tokio::test]
 async fn an_answer_that_breaks_off_is_a_failure_and_its_connection_is_gone() {
-    let (lines, _server) = start(&[BROKEN]).await;
-    let error = read(&lines).await.unwrap_err();
+    let (pool, _server) = start(&[BROKEN]).await;
+    let error = read(&pool).await.unwrap_err();
     assert_eq!(error.stage, RequestPhase::Reading, "{error:?}");
-    assert!(lines.idle().is_empty());
+    assert!(pool.idle().is_empty());
 }
 
 #[tokio::test]
 async fn who_gives_up_closes_the_connection() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let lines = lines_to(&listener);
-    let asking = async { tokio::time::timeout(Duration::from_millis(50), read(&lines)).await };
+    let pool = pool_to(&listener);
+    let asking = async { tokio::time::timeout(Duration::from_millis(50), read(&pool)).await };
     let serving = async {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut request = Vec::new();
@@ -286,19 +283,18 @@ async fn who_gives_up_closes_the_connection() {
     };
     let (asked, ()) = tokio::join!(asking, serving);
     assert!(asked.is_err());
-    assert!(lines.idle().is_empty());
+    assert!(pool.idle().is_empty());
 }
 
-/// What a server makes of a request that is larger than what fits on the way. The connection stays open if it gives
-/// it back.
+/// Sends a request that is larger than the socket buffers. The connection stays open if the server returns it.
 async fn send_much<Kept>(
     serve: impl AsyncFnOnce(TcpStream) -> Kept,
 ) -> (Result<String, LoopbackError>, usize) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let lines = lines_to(&listener);
+    let pool = pool_to(&listener);
     let body = Bytes::from(vec![b'x'; 32 << 20]);
     let asking = async {
-        let (head, mut rest) = lines.send(LoopbackRequest { body: &body, ..request() }).await?;
+        let (head, mut rest) = pool.send(LoopbackRequest { body: &body, ..request() }).await?;
         let mut text = head.status.to_string();
         while let Some(piece) = rest.chunk().await? {
             text.push_str(std::str::from_utf8(&piece).unwrap());
@@ -310,7 +306,7 @@ async fn send_much<Kept>(
         serve(stream).await
     };
     let (asked, _stream_that_was_open_until_now) = tokio::join!(asking, serving);
-    (asked, lines.idle().len())
+    (asked, pool.idle().len())
 }
 
 #[tokio::test]
@@ -322,7 +318,7 @@ async fn a_server_that_answers_before_it_has_read_everything_is_heard() {
             let mut some = [0; 100];
             stream.read_exact(&mut some).await.unwrap();
             stream.write_all(answer.as_bytes()).await.unwrap();
-            // It reads no more, but stays.
+            // It reads no more, but keeps the connection open.
             stream
         })
         .await;
@@ -330,7 +326,7 @@ async fn a_server_that_answers_before_it_has_read_everything_is_heard() {
     }
 }
 
-/// The request cannot be sent to its end then, which is no fault of the answer.
+/// The request cannot be sent completely then, and the response is still valid.
 #[tokio::test]
 async fn a_server_that_answers_and_closes_is_heard_whole() {
     for length in ["", "content-length: 20000\r\n"] {
@@ -352,7 +348,7 @@ async fn a_server_that_begins_to_answer_early_gets_the_rest() {
     let (asked, kept) = send_much(async |mut stream: TcpStream| {
         let begin = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
         stream.write_all(begin.as_bytes()).await.unwrap();
-        // More than fits on the way, before it reads on.
+        // More than fits into the socket buffers, before it reads on.
         let chunk = format!("{:x}\r\n{much}\r\n", much.len());
         stream.write_all(chunk.as_bytes()).await.unwrap();
         let mut rest = vec![0; 32 << 20];
@@ -365,7 +361,7 @@ async fn a_server_that_begins_to_answer_early_gets_the_rest() {
     assert_eq!(kept, 1);
 }
 
-/// Small heads without end, while it reads nothing: whoever waits must still be able to give up.
+/// Interim responses without end, while it reads nothing: the caller must still be able to cancel.
 #[tokio::test]
 async fn a_server_that_only_ever_announces_can_be_given_up() {
     let sending = send_much(async |mut stream: TcpStream| {
@@ -381,21 +377,21 @@ async fn a_connection_with_more_on_it_than_was_asked_for_is_not_used_again() {
     const TOO_MUCH: &[&str] = &["HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nwholeand more"];
     const LATER: &[&str] = &["HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nwhole", "and more"];
     for (answers, kept) in [(&[TOO_MUCH, BROKEN][..], 0), (&[LATER, BROKEN], 1)] {
-        let (lines, _server) = start(answers).await;
-        assert_eq!(read(&lines).await.unwrap(), "whole");
-        assert_eq!(lines.idle().len(), kept);
-        heard_of(&lines).await;
-        assert_eq!(read(&lines).await.unwrap(), "whole", "on another one");
+        let (pool, _server) = start(answers).await;
+        assert_eq!(read(&pool).await.unwrap(), "whole");
+        assert_eq!(pool.idle().len(), kept);
+        heard_of(&pool).await;
+        assert_eq!(read(&pool).await.unwrap(), "whole", "on another one");
     }
 }
 
-/// It may have been carried out.
+/// It may have been processed.
 #[tokio::test]
 async fn a_request_that_was_sent_is_not_sent_again() {
     const NOTHING: &[&str] = &[];
-    let (lines, _server) = start(&[WHOLE, NOTHING]).await;
-    assert_eq!(read(&lines).await.unwrap(), "whole");
-    let error = read(&lines).await.unwrap_err();
+    let (pool, _server) = start(&[WHOLE, NOTHING]).await;
+    assert_eq!(read(&pool).await.unwrap(), "whole");
+    let error = read(&pool).await.unwrap_err();
     assert_eq!(error.stage, RequestPhase::Waiting, "{error:?}");
     assert_eq!(error.to_string(), "the server closed the connection");
 }
@@ -433,17 +429,17 @@ fn a_request_says_what_it_must_and_nothing_twice() {
 #[tokio::test]
 async fn nobody_there_is_said_so() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let lines = lines_to(&listener);
+    let pool = pool_to(&listener);
     drop(listener);
-    let error = read(&lines).await.unwrap_err();
+    let error = read(&pool).await.unwrap_err();
     assert_eq!(error.stage, RequestPhase::Connecting, "{error:?}");
     assert!(error.to_string().starts_with("Connection refused"), "{error}");
 }
 
 #[tokio::test]
 async fn a_piece_that_was_not_waited_for_comes_the_next_time() {
-    let (lines, _server) = start(&[PARTS, WHOLE]).await;
-    let (_, mut rest) = ask(&lines).await.unwrap();
+    let (pool, _server) = start(&[PARTS, WHOLE]).await;
+    let (_, mut rest) = ask(&pool).await.unwrap();
     let mut text = Vec::new();
     loop {
         let impatient = tokio::time::timeout(Duration::from_millis(3), rest.chunk());
@@ -454,33 +450,33 @@ async fn a_piece_that_was_not_waited_for_comes_the_next_time() {
             Err(_) => {}
         }
     }
-    assert_eq!((text.as_slice(), lines.idle().len()), (b"parts".as_slice(), 1));
+    assert_eq!((text.as_slice(), pool.idle().len()), (b"parts".as_slice(), 1));
     assert_eq!(rest.chunk().await.unwrap(), None, "the end stays the end");
-    assert_eq!(read(&lines).await.unwrap(), "whole");
+    assert_eq!(read(&pool).await.unwrap(), "whole");
 }
 
 #[tokio::test]
 async fn what_nobody_uses_is_closed() {
-    let (lines, _server) = start(&[WHOLE, WHOLE]).await;
-    read(&lines).await.unwrap();
-    // Not before: a clock that stands still runs ahead while the network is waited for.
+    let (pool, _server) = start(&[WHOLE, WHOLE]).await;
+    read(&pool).await.unwrap();
+    // Not before: a paused clock advances while the network is waited for.
     tokio::time::pause();
     tokio::time::advance(KEPT / 2).await;
-    lines.close_unused();
-    assert_eq!(lines.idle().len(), 1);
+    pool.close_unused();
+    assert_eq!(pool.idle().len(), 1);
     tokio::time::advance(KEPT / 2).await;
-    lines.close_unused();
-    assert!(lines.idle().is_empty());
+    pool.close_unused();
+    assert!(pool.idle().is_empty());
 }
 
 #[tokio::test]
 async fn what_the_server_has_closed_is_closed() {
-    let (lines, _server) = start(&[WHOLE]).await;
-    read(&lines).await.unwrap();
-    assert_eq!(lines.idle().len(), 1);
-    while !lines.idle().is_empty() {
+    let (pool, _server) = start(&[WHOLE]).await;
+    read(&pool).await.unwrap();
+    assert_eq!(pool.idle().len(), 1);
+    while !pool.idle().is_empty() {
         tokio::time::sleep(Duration::from_millis(5)).await;
-        lines.close_unused();
+        pool.close_unused();
     }
 }
 
@@ -488,11 +484,11 @@ async fn what_the_server_has_closed_is_closed() {
 fn only_what_is_here_and_plain_is_gone_to_straight() {
     let check = |text: &str, expected: Option<(&str, &str, &str)>| {
         let url = Url::parse(text).unwrap();
-        let lines = LoopbackPool::to(&url);
+        let pool = LoopbackPool::to(&url);
         let target = target(&url).unwrap().to_string();
-        let shown = lines
+        let shown = pool
             .as_ref()
-            .map(|lines| (lines.address.as_str(), lines.host.to_str().unwrap(), target.as_str()));
+            .map(|pool| (pool.address.as_str(), pool.host.to_str().unwrap(), target.as_str()));
         assert_eq!(shown, expected, "{text}");
     };
     check("http://127.0.0.1:81/a?b=c", Some(("127.0.0.1:81", "127.0.0.1:81", "/a?b=c")));

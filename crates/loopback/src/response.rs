@@ -1,4 +1,4 @@
-//! How an answer of HTTP/1.1 is written: its head, and where its body ends.
+//! Parses HTTP/1.1 responses: the head, and the framing of the body.
 
 use std::mem::MaybeUninit;
 use std::time::Duration;
@@ -8,77 +8,77 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use httparse::{ParserConfig, Response, Status};
 
 const MAX_HEADERS: usize = 100;
-/// A head, or what follows the last chunk of a body.
+/// Maximum size of a head, or of the trailers after the last chunk.
 const MAX_HEAD: usize = 64 << 10;
-/// The line before a chunk, with everything that servers may add to it.
+/// Maximum size of a chunk's size line, with its extensions.
 const MAX_CHUNK_LINE: usize = 4 << 10;
-/// Where servers that speak of it say how long they keep a connection.
+/// The header in which servers announce how long they keep a connection.
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
-/// What an answer and a request may need to cross each other.
+/// Safety margin for a request that crosses the server's close.
 const ON_THE_WAY: Duration = Duration::from_secs(1);
-/// Up to here a piece is copied, and the room that it was read into is used again at once.
+/// Smaller pieces are copied, so that their read buffer can be reused at once.
 const COPIED: usize = 2 << 10;
 
-/// What no server should send.
+/// A malformed response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Malformed {
     #[error("the answer is not HTTP/1.1: {0}")]
     ResponseHead(httparse::Error),
     #[error("the head of the answer is larger than {MAX_HEAD} bytes")]
     LongHead,
-    #[error("the answer has a header that is none")]
+    #[error("invalid response header")]
     Header,
-    #[error("the answer has a status that is none")]
+    #[error("invalid response status")]
     Status,
-    #[error("the server wants to speak another protocol")]
+    #[error("the server requests a protocol upgrade")]
     Upgrade,
-    #[error("the answer has a content-length that is none")]
+    #[error("invalid content-length in the response")]
     Length,
-    #[error("the answer is cut into chunks that do not fit")]
+    #[error("invalid chunked encoding in the response")]
     ChunkState,
 }
 
-/// The head of an answer.
+/// The head of a response.
 #[derive(Debug)]
 pub struct ResponseHead {
     pub status: StatusCode,
     pub headers: HeaderMap,
 }
 
-/// An answer up to its body.
+/// A response up to its body.
 #[derive(Debug)]
 pub(crate) struct Begun {
     pub(crate) head: ResponseHead,
     pub(crate) body: BodyFraming,
-    /// Whether its connection can be used again afterwards.
+    /// Whether the connection can be reused afterwards.
     pub(crate) is_kept: bool,
-    /// For how long, where the server says so.
+    /// How long it can be reused, if the server says so.
     pub(crate) kept_for: Option<Duration>,
 }
 
-/// What is still to come of a body, and how its end is known.
+/// The framing of a body, and the rest that is still to come.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BodyFraming {
     Length(u64),
     Chunks(ChunkState),
-    /// Its end is that of the connection.
+    /// The body ends with the connection.
     Open,
 }
 
-/// The place within a body of chunks.
+/// The position within a chunked body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ChunkState {
-    /// Before the line that says how long the next one is.
-    LoopbackConnection,
+    /// Before the size line of the next chunk.
+    SizeLine,
     Data(u64),
-    /// Before the line break behind the data.
+    /// Before the line break after the data.
     Break,
-    /// After the last one, with so many bytes read.
+    /// After the last chunk, with this many bytes of trailers read.
     Trailers(usize),
     Over,
 }
 
-/// What there is of a body in what was read.
+/// The part of a body in the buffer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
     Piece(Bytes),
@@ -87,8 +87,8 @@ pub(crate) enum Taken {
     End,
 }
 
-/// Takes the head of the answer to such a request from what was read, once it is all there. Heads that only announce
-/// one are passed over.
+/// Takes the head of the response to a request of this method from the buffer, once it is complete. Interim (1xx)
+/// responses are skipped.
 pub(crate) fn take_head(
     buffer: &mut BytesMut,
     method: &Method,
@@ -114,7 +114,7 @@ fn take_any_head(buffer: &mut BytesMut, method: &Method) -> Result<Option<Begun>
     let Status::Complete(length) = parsed else { return Ok(None) };
     let status = response.code.and_then(|code| StatusCode::from_u16(code).ok());
     let status = status.ok_or(Malformed::Status)?;
-    // The values are parts of one copy, so that what was read into is free again.
+    // The values are slices of one copy, so that the read buffer is free again.
     let copy = Bytes::copy_from_slice(buffer.get(..length).unwrap_or_default());
     let mut headers = HeaderMap::with_capacity(response.headers.len());
     for header in response.headers.iter() {
@@ -127,7 +127,7 @@ fn take_any_head(buffer: &mut BytesMut, method: &Method) -> Result<Option<Begun>
     let is_current = response.version == Some(1);
     buffer.advance(length);
     let body = body_of(status, &headers, method)?;
-    // Who does not know chunks cannot mean them.
+    // HTTP/1.0 has no chunks.
     let is_odd = !is_current && matches!(body, BodyFraming::Chunks(_));
     let is_kept = body != BodyFraming::Open && !is_odd && stays_open(&headers, is_current);
     let kept_for = kept_for(&headers);
@@ -145,12 +145,12 @@ fn body_of(
     if has_none {
         return Ok(BodyFraming::Length(0));
     }
-    // What is cut into chunks has no other length, whatever else the head says.
+    // Chunks take precedence over any content length.
     if let Some(last) = headers.get_all(header::TRANSFER_ENCODING).iter().next_back() {
         let coding = last.as_bytes().rsplit(|byte| *byte == b',').next().unwrap_or_default();
         let is_chunked = coding.trim_ascii().eq_ignore_ascii_case(b"chunked");
         return Ok(if is_chunked {
-            BodyFraming::Chunks(ChunkState::LoopbackConnection)
+            BodyFraming::Chunks(ChunkState::SizeLine)
         } else {
             BodyFraming::Open
         });
@@ -177,7 +177,7 @@ fn stays_open(headers: &HeaderMap, is_current: bool) -> bool {
     }
 }
 
-/// How long a connection can be used for another request: a little less than its server keeps it.
+/// How long a connection can be reused: a little less than its server keeps it.
 fn kept_for(headers: &HeaderMap) -> Option<Duration> {
     let said = headers.get(KEEP_ALIVE)?;
     let seconds = said.as_bytes().split(|byte| *byte == b',').find_map(|parameter| {
@@ -193,18 +193,18 @@ fn kept_for(headers: &HeaderMap) -> Option<Duration> {
 /// Digits and nothing else.
 fn number(digits: &[u8], radix: u32) -> Option<u64> {
     let digits = std::str::from_utf8(digits).ok()?;
-    // The parser would take a sign.
+    // The parser would accept a sign.
     let is_plain = digits.starts_with(|first: char| first.is_digit(radix));
     u64::from_str_radix(digits, radix).ok().filter(|_| is_plain)
 }
 
 impl BodyFraming {
-    /// Whether nothing is to come.
+    /// Whether the body is complete.
     pub(crate) fn is_over(&self) -> bool {
         matches!(self, Self::Length(0) | Self::Chunks(ChunkState::Over))
     }
 
-    /// Takes what there is.
+    /// Takes the next part of the body from the buffer.
     pub(crate) fn take(&mut self, buffer: &mut BytesMut) -> Result<Taken, Malformed> {
         let piece = match self {
             Self::Length(left) => take_piece(buffer, left),
@@ -231,19 +231,19 @@ impl ChunkState {
         let Some(piece) = take_piece(buffer, left) else { return Ok(Taken::Nothing) };
         if *left == 0 {
             *self = Self::Break;
-            // Whoever reads the last piece should know that it is the last one. What is wrong behind it is found
-            // again when it is asked for.
+            // Advances past the framing, so that the last piece is known to be the last one. A fault in it is reported
+            // by the next read.
             let _found_again = self.advance(buffer);
         }
         Ok(Taken::Piece(piece))
     }
 
-    /// Goes past everything that is no data, as far as it has been read.
+    /// Skips all framing in the buffer.
     fn advance(&mut self, buffer: &mut BytesMut) -> Result<(), Malformed> {
         loop {
             let next = match self {
                 Self::Data(_) | Self::Over => return Ok(()),
-                Self::LoopbackConnection => match line(buffer, MAX_CHUNK_LINE)? {
+                Self::SizeLine => match line(buffer, MAX_CHUNK_LINE)? {
                     Some(line) => match chunk_length(line)? {
                         0 => (line.len() + 2, Self::Trailers(0)),
                         length => (line.len() + 2, Self::Data(length)),
@@ -251,7 +251,7 @@ impl ChunkState {
                     None => return Ok(()),
                 },
                 Self::Break => match buffer.get(..2) {
-                    Some(b"\r\n") => (2, Self::LoopbackConnection),
+                    Some(b"\r\n") => (2, Self::SizeLine),
                     Some(_) => return Err(Malformed::ChunkState),
                     None => return Ok(()),
                 },
@@ -268,7 +268,7 @@ impl ChunkState {
     }
 }
 
-/// The first line of what was read, without its end; nothing where that is still to come.
+/// The first line in the buffer, without its end; `None` if it is incomplete.
 fn line(buffer: &[u8], limit: usize) -> Result<Option<&[u8]>, Malformed> {
     match memchr::memchr(b'\n', buffer) {
         Some(end) if end < limit => {
@@ -280,13 +280,13 @@ fn line(buffer: &[u8], limit: usize) -> Result<Option<&[u8]>, Malformed> {
     }
 }
 
-/// What a line says before the first `;`.
+/// The chunk size: the line up to the first `;`.
 fn chunk_length(line: &[u8]) -> Result<u64, Malformed> {
     let length = line.split(|byte| *byte == b';').next().unwrap_or_default();
     number(length.trim_ascii_end(), 16).ok_or(Malformed::ChunkState)
 }
 
-/// Takes as much as was read of so many bytes.
+/// Takes the available part of `left` bytes.
 fn take_piece(buffer: &mut BytesMut, left: &mut u64) -> Option<Bytes> {
     let length = usize::try_from(*left).unwrap_or(usize::MAX).min(buffer.len());
     if length == 0 {
@@ -309,7 +309,7 @@ mod tests {
 
     use super::*;
 
-    /// Reads an answer that comes in such pieces: its body, or what is wrong with it, and what is left over.
+    /// Reads a response that arrives in these pieces: its head, its body, and the data after it.
     fn read(pieces: &[&[u8]], method: &Method) -> Result<(Begun, Vec<u8>, Vec<u8>), Malformed> {
         let (mut buffer, mut begun) = (BytesMut::new(), None);
         let (mut body, mut read) = (BodyFraming::Open, Vec::new());
@@ -379,7 +379,7 @@ mod tests {
         check_chunks("|2|ab|1;x=y|c|0||", r#"200 "abc" over kept """#);
         check_chunks("|A |0123456789|0|a: b|c: d||z", r#"200 "0123456789" over kept "z""#);
         check_chunks("|2|ab|1", r#"200 "ab" more kept "1""#);
-        // The length that counts is that of the chunks.
+        // The length of the chunks counts.
         check_chunks("content-length: 1||2|ab|0||", r#"200 "ab" over kept """#);
         check("HTTP/1.1 200 OK|transfer-encoding: gzip||ab", r#"200 "ab" open closed """#);
         check(
@@ -402,7 +402,7 @@ mod tests {
         check("", None);
         check("Keep-Alive: timeout=5|", Some(4000));
         check("keep-alive: max=100, Timeout = 72|", Some(71_000));
-        // No less than half of it: a connection that is used all the time should not be made anew for each request.
+        // At least half of it, so that a connection in constant use is not replaced for each request.
         check("keep-alive: timeout=1|", Some(500));
         check("keep-alive: timeout=0|", Some(0));
         for odd in ["timeout", "timeout=", "timeout=-1", "timeout=5s", "max=100", ""] {
@@ -442,7 +442,7 @@ mod tests {
     }
 
     proptest! {
-        /// However an answer is cut on its way, it is the same.
+        /// The pieces in which a response arrives make no difference.
         #[test]
         fn it_does_not_matter_how_an_answer_is_cut(
             bodies in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..5000), 0..5),

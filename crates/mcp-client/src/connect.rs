@@ -61,7 +61,7 @@ impl Connection {
         let limit = spec.connect_timeout;
         let progress = options.progress.clone().unwrap_or_default();
         let bearer = BearerToken::read(&spec.endpoint).await;
-        let redactor = || veil_of(spec, options, bearer.clone());
+        let redactor = || redactor_of(spec, options, bearer.clone());
         progress.begin(redactor());
         let opened = match &spec.endpoint {
             // A child is started and waited for only once; a remembered era only decides which request is sent first.
@@ -79,10 +79,10 @@ impl Connection {
             && error.kind == ConnectErrorKind::Protocol
             && matches!(spec.era, EraChoice::Fixed(_))
         {
-            let hint = "the configuration fixes `era`; without it the server is asked";
+            let hint = "the configuration sets `era`; without it Switchboard finds out the era";
             error.hint.get_or_insert_with(|| hint.into());
         }
-        opened.map_err(|error| redactor().over(error))
+        opened.map_err(|error| redactor().redact_error(error))
     }
 }
 
@@ -112,7 +112,7 @@ async fn open_or_ask_again(
 /// The parts of a connection before its tools are listed.
 struct Opened {
     service: Service,
-    desk: Arc<PendingRequests>,
+    pending: Arc<PendingRequests>,
     way: RequestRoute,
     child: Option<ChildProcess>,
     era_is_certain: bool,
@@ -167,25 +167,25 @@ async fn open_once(
 
 impl Opening<'_> {
     fn redactor(&self) -> Redactor {
-        veil_of(self.spec, self.options, self.bearer.clone())
+        redactor_of(self.spec, self.options, self.bearer.clone())
     }
 
     /// One per attempt, so that the requests to one child do not carry over to the next.
-    fn desk(&self) -> Arc<PendingRequests> {
-        let desk = PendingRequests::new(self.tasks.clone(), self.stop.clone(), Arc::default());
+    fn pending(&self) -> Arc<PendingRequests> {
+        let pending = PendingRequests::new(self.tasks.clone(), self.stop.clone(), Arc::default());
         let session = self.options.session.as_ref();
         if let Some(events) = session.and_then(|session| session.events.clone()) {
-            desk.listen_for_session(events);
+            pending.listen_for_session(events);
         }
-        Arc::new(desk)
+        Arc::new(pending)
     }
 
-    fn handler(&self, desk: &Arc<PendingRequests>) -> UpstreamHandler {
+    fn handler(&self, pending: &Arc<PendingRequests>) -> UpstreamHandler {
         let session = self.options.session.as_ref();
         let declared = session.and_then(|session| session.capabilities.as_deref());
         // Invalid capabilities count as none.
         let capabilities = declared.map(|json| serde_json::from_str(json).unwrap_or_default());
-        UpstreamHandler { desk: desk.clone(), capabilities }
+        UpstreamHandler { pending: pending.clone(), capabilities }
     }
 
     /// The OAuth state of the server, if the server is configured with OAuth.
@@ -202,7 +202,7 @@ impl Opening<'_> {
                 let found = sign_ins.and_then(|all| all.authorization(self.spec));
                 found.map(Some).ok_or_else(|| {
                     let message =
-                        "the server wants a sign-in, and there is no place for its tokens";
+                        "the server requires a sign-in, and there is no store for its tokens";
                     ConnectError::new(ConnectErrorKind::SignIn, message)
                 })
             }
@@ -245,14 +245,14 @@ impl Opening<'_> {
         headers: &BTreeMap<String, Secret>,
         auth: &UpstreamAuth,
     ) -> Result<Opened, ConnectError> {
-        let desk = self.desk();
+        let pending = self.pending();
         let authorization = self.authorization(auth)?;
         let bearer = self.bearer.as_ref().map(|bearer| bearer.current());
         let http = &self.options.http;
         let client = BoundedClient::new(
             http,
             url,
-            desk.clone(),
+            pending.clone(),
             authorization.clone(),
             self.bearer_in_file(),
         )?;
@@ -268,14 +268,14 @@ impl Opening<'_> {
             config = config.auth_header(bearer.expose());
         }
         let transport = StreamableHttpClientTransport::with_client(client.clone(), config);
-        let served = self.serve(transport, era, &desk).await;
+        let served = self.serve(transport, era, &pending).await;
         let service = served
             .map_err(|error| client.take_fault().unwrap_or_else(|| handshake_error(&error)))?;
         let sender = self.options.http.sender_for(url)?;
-        if let Some(lines) = sender.lines() {
+        if let Some(pool) = sender.pool() {
             let stop = self.stop.clone();
             self.tasks.spawn(async move {
-                stop.run_until_cancelled(lines.tidy()).await;
+                stop.run_until_cancelled(pool.tidy()).await;
             });
         }
         let own = own_headers(headers, bearer.as_ref())?;
@@ -283,7 +283,7 @@ impl Opening<'_> {
         let bearer = self.bearer_in_file();
         let wire = HttpWire::new(era, sender, own, authorization, bearer, session);
         let way = RequestRoute::Http(Arc::new(wire));
-        Ok(Opened { service, desk, way, child: None, era_is_certain })
+        Ok(Opened { service, pending, way, child: None, era_is_certain })
     }
 
     async fn sse(
@@ -292,7 +292,7 @@ impl Opening<'_> {
         headers: &BTreeMap<String, Secret>,
         auth: &UpstreamAuth,
     ) -> Result<Opened, ConnectError> {
-        let desk = self.desk();
+        let pending = self.pending();
         let authorization = self.authorization(auth)?;
         let bearer = self.bearer.as_ref().map(|bearer| bearer.current());
         let client = self.options.http.client_for(url)?;
@@ -302,11 +302,11 @@ impl Opening<'_> {
         });
         let request = RequestTo { make, authorization, bearer: self.bearer_in_file() };
         self.progress.set_step("the opening of the event stream");
-        let transport = SseTransport::open(url, request, desk.clone()).await?;
+        let transport = SseTransport::open(url, request, pending.clone()).await?;
         let way = RequestRoute::Tapped(MessageSink::Posts(transport.posts().clone()));
-        let served = self.serve(transport, Era::Legacy, &desk).await;
+        let served = self.serve(transport, Era::Legacy, &pending).await;
         let service = served.map_err(|error| handshake_error(&error))?;
-        Ok(Opened { service, desk, way, child: None, era_is_certain: true })
+        Ok(Opened { service, pending, way, child: None, era_is_certain: true })
     }
 
     /// Opens a child in the configured era. If the era is not fixed, `initialize` is sent first: a process speaks one
@@ -344,12 +344,12 @@ impl Opening<'_> {
         first: FirstQuestion,
     ) -> Result<Result<Opened, ConnectFailure>, ConnectError> {
         let guard = self.options.guard.as_deref();
-        let desk = self.desk();
+        let pending = self.pending();
         self.progress.set_step("the start of the process");
-        let (streams, child) = ChildProcess::spawn(line, guard, &desk)?;
+        let (streams, child) = ChildProcess::spawn(line, guard, &pending)?;
         self.progress.set_stderr(child.stderr_tail().clone());
         let ChildStreams { mut output, input, lines } = streams;
-        let handler = self.handler(&desk);
+        let handler = self.handler(&pending);
         let handshake = StdioHandshake {
             output: &mut output,
             input: &lines,
@@ -368,14 +368,14 @@ impl Opening<'_> {
         let service = serve_directly_with_ct(handler, transport, Some(info), stop);
         let way = RequestRoute::Tapped(MessageSink::Lines(lines));
         let child = Some(child);
-        Ok(Ok(Opened { service, desk, way, child, era_is_certain: is_certain }))
+        Ok(Ok(Opened { service, pending, way, child, era_is_certain: is_certain }))
     }
 
     async fn serve<T, E, A>(
         &self,
         transport: T,
         era: Era,
-        desk: &Arc<PendingRequests>,
+        pending: &Arc<PendingRequests>,
     ) -> Result<Service, HandshakeError>
     where
         T: IntoTransport<RoleClient, E, A>,
@@ -385,7 +385,7 @@ impl Opening<'_> {
             Era::Legacy => "initialize",
             Era::Modern => "server/discover",
         });
-        let (handler, stop) = (self.handler(desk), self.stop.clone());
+        let (handler, stop) = (self.handler(pending), self.stop.clone());
         serve_client_with_lifecycle_and_ct(handler, transport, lifecycle(era), stop)
             .await
             .map_err(Box::new)
@@ -397,26 +397,26 @@ impl Opening<'_> {
         peer.set_response_cache_config(ClientCacheConfig::disabled()).await;
         let Described { info, era, features, announced } = describe_peer(&peer);
         let mirrors_arguments = era == Era::Modern && matches!(opened.way, RequestRoute::Http(_));
-        let outlet = match opened.way {
-            RequestRoute::Tapped(outlet) => outlet,
+        let sink = match opened.way {
+            RequestRoute::Tapped(sink) => sink,
             RequestRoute::Http(wire) => {
                 wire.connect(peer.clone());
                 MessageSink::Http(wire)
             }
         };
-        let desk = opened.desk;
-        desk.connect(outlet, era);
+        let pending = opened.pending;
+        pending.connect(sink, era);
         let closed = CancellationToken::new();
         let (unsubscribe, unsubscribed) = (self.stop.child_token(), CancellationToken::new());
         let (listener, watch) =
-            SubscriptionTask::new(peer, desk.clone(), announced, unsubscribe.clone());
+            SubscriptionTask::new(peer, pending.clone(), announced, unsubscribe.clone());
         let connection = Arc::new(Connection {
             server: self.spec.name.clone(),
             era,
             era_is_certain: opened.era_is_certain,
             info,
             features,
-            desk,
+            pending,
             watch,
             mirrors_arguments,
             list_bounds: self.options.list_bounds,
@@ -497,7 +497,7 @@ fn describe_peer(peer: &Peer<RoleClient>) -> Described {
     Described { info, era, features, announced }
 }
 
-fn veil_of(
+fn redactor_of(
     spec: &ServerSpec,
     options: &ConnectOptions,
     bearer: Option<Arc<BearerToken>>,
@@ -510,7 +510,7 @@ fn header_map(
     headers: &BTreeMap<String, Secret>,
 ) -> Result<HashMap<HeaderName, HeaderValue>, ConnectError> {
     let bad = |name: &str| {
-        ConnectError::new(ConnectErrorKind::Protocol, format!("`{name}` is not a legal header"))
+        ConnectError::new(ConnectErrorKind::Protocol, format!("`{name}` is not a valid header"))
     };
     headers
         .iter()
@@ -534,7 +534,7 @@ fn own_headers(
             HeaderValue::try_from(format!("Bearer {}", bearer.expose())).map_err(|_| {
                 ConnectError::new(
                     ConnectErrorKind::Protocol,
-                    "`auth.bearer` is not legal in a header",
+                    "`auth.bearer` has characters that a header cannot carry",
                 )
             })?;
         value.set_sensitive(true);
@@ -574,10 +574,11 @@ fn child_error(
 /// The error of a dead child: its exit status and the end of its standard error, without secrets.
 pub(crate) fn process_error(child: &ChildProcess, redactor: &Redactor) -> ConnectError {
     if let Some(failure) = child.start_failure() {
-        return redactor.over(failure);
+        return redactor.redact_error(failure);
     }
     // Secrets are removed before the text is cut, because only whole ones are recognized.
-    let (reason, said) = (redactor.over_text(&child.reason()), redactor.over_text(&child.stderr()));
+    let (reason, said) =
+        (redactor.redact_text(&child.reason()), redactor.redact_text(&child.stderr()));
     let said = last_bytes(&said, MAX_LAST_WORDS);
     let message = if said.is_empty() { reason } else { format!("{reason}; it said:\n{said}") };
     ConnectError::new(ConnectErrorKind::Process, message)
@@ -609,7 +610,7 @@ fn handshake_error(error: &ClientInitializeError) -> ConnectError {
         | ClientInitializeError::ExpectedInitResult(_)
         | ClientInitializeError::ConflictInitResponseId(..)
         | ClientInitializeError::UncorrelatedErrorResponse { .. } => {
-            "the server answered the handshake with something else".into()
+            "the server sent an unexpected response to the handshake".into()
         }
         other => error_chain(other),
     };

@@ -48,7 +48,7 @@ impl ConnectProgress {
     pub(crate) fn output(&self) -> String {
         self.state(|state| {
             let text = state.stderr.as_ref().map(StderrTail::text).unwrap_or_default();
-            state.redactor.over_text(&text)
+            state.redactor.redact_text(&text)
         })
     }
 
@@ -72,7 +72,7 @@ impl ConnectProgress {
     pub(crate) fn timed_out(&self, spec: &ServerSpec) -> ConnectError {
         let limit = switchboard_model::render_duration(spec.connect_timeout);
         let said = self.last_output();
-        let said = said.map(|line| format!("; the last that it wrote to its error output: {line}"));
+        let said = said.map(|line| format!("; the last line of its error output: {line}"));
         let message =
             format!("no answer to {} within {limit}{}", self.step(), said.unwrap_or_default());
         ConnectError::new(ConnectErrorKind::Timeout, message).with_hint(timeout_hint(spec))
@@ -81,7 +81,7 @@ impl ConnectProgress {
 
 fn timeout_hint(spec: &ServerSpec) -> String {
     let Endpoint::Stdio { command, .. } = &spec.endpoint else {
-        return "a server that needs longer to start wants a larger `connect_timeout`".into();
+        return "raise `connect_timeout` for a server that needs longer to start".into();
     };
     let program = command.rsplit(['/', '\\']).next().unwrap_or_default();
     let program = program.strip_suffix(".exe").or(program.strip_suffix(".cmd")).unwrap_or(program);

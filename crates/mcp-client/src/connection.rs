@@ -76,7 +76,7 @@ pub struct Connection {
     pub(crate) era_is_certain: bool,
     pub(crate) info: ServerInfo,
     pub(crate) features: Features,
-    pub(crate) desk: Arc<PendingRequests>,
+    pub(crate) pending: Arc<PendingRequests>,
     pub(crate) watch: Watch,
     /// Whether arguments are repeated in headers.
     pub(crate) mirrors_arguments: bool,
@@ -127,7 +127,7 @@ impl Connection {
 
     /// Returns when the tool list may have changed since the last return. Several notifications in a row count as one.
     pub async fn changed(&self) {
-        self.desk.changed().notified().await;
+        self.pending.changed().notified().await;
     }
 
     /// Returns when the connection has ended, whichever side ended it.
@@ -148,18 +148,18 @@ impl Connection {
     /// The end of a stdio server's standard error, without secrets.
     pub fn stderr(&self) -> Option<String> {
         let text = self.child.as_ref().map(ChildProcess::stderr).filter(|text| !text.is_empty())?;
-        Some(self.redactor.over_text(&text))
+        Some(self.redactor.redact_text(&text))
     }
 
     /// Sets the receiver of messages that the server sends while no call runs. For a connection of one session.
     pub fn listen_for_session(&self, events: &EventSender) {
-        self.desk.listen_for_session(events.clone());
+        self.pending.listen_for_session(events.clone());
     }
 
     /// Notifies a server of the session era that its client's roots have changed.
     pub async fn roots_changed(&self) {
         if self.era == Era::Legacy {
-            self.desk.notify(ROOTS_CHANGED.to_owned()).await;
+            self.pending.notify(ROOTS_CHANGED.to_owned()).await;
         }
     }
 
@@ -169,8 +169,8 @@ impl Connection {
         self.unsubscribe.cancel();
         self.unsubscribed.cancelled().await;
         // Waits for pending cancellations, so that the server stops working on calls that were dropped a moment ago.
-        self.desk.cancelling().close();
-        let _unheard = tokio::time::timeout(LAST_WORDS, self.desk.cancelling().wait()).await;
+        self.pending.cancelling().close();
+        let _unheard = tokio::time::timeout(LAST_WORDS, self.pending.cancelling().wait()).await;
         self.stop.cancel();
         if let Some(child) = &self.child {
             // A child that no longer reads its input blocks the pipe, and with it the rmcp service.
@@ -189,8 +189,8 @@ impl Connection {
         child.is_gone().then_some(child)
     }
 
-    pub(crate) fn desk(&self) -> &Arc<PendingRequests> {
-        &self.desk
+    pub(crate) fn pending(&self) -> &Arc<PendingRequests> {
+        &self.pending
     }
 
     pub(crate) fn watch(&self) -> &Watch {

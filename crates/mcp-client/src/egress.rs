@@ -40,7 +40,7 @@ pub(crate) enum EgressRefused {
     #[error("the egress check refuses {host}: {refusal}")]
     Host { host: String, refusal: EgressRefusal },
     #[error(
-        "the egress check refuses '{name}': it leads to no address that a session may have us connect to"
+        "the egress check refuses '{name}': it resolves to no address that a session may connect to"
     )]
     Name { name: String },
 }

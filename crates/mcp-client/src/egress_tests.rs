@@ -84,7 +84,7 @@ async fn a_name_leads_only_where_it_may_and_nothing_is_sent_elsewhere() {
     assert_eq!(error.kind, ConnectErrorKind::Forbidden);
     assert_eq!(
         error.message,
-        "the egress check refuses 'mcp.example': it leads to no address that a session may have us connect to"
+        "the egress check refuses 'mcp.example': it resolves to no address that a session may connect to"
     );
     assert!(!error.message.contains("127.0.0.1"), "who asks must not learn the network");
     assert_eq!(

@@ -35,7 +35,7 @@ struct EventChannel {
     /// events are dropped and further requests of the server are refused.
     room: usize,
     waker: AtomicWaker,
-    ears: AtomicUsize,
+    senders: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -102,7 +102,7 @@ pub fn event_channel(room: usize) -> (EventSender, EventReceiver) {
         state: Mutex::default(),
         room,
         waker: AtomicWaker::new(),
-        ears: AtomicUsize::new(1),
+        senders: AtomicUsize::new(1),
     });
     (EventSender(shared.clone()), EventReceiver(shared))
 }
@@ -154,14 +154,14 @@ impl EventSender {
 
 impl Clone for EventSender {
     fn clone(&self) -> Self {
-        self.0.ears.fetch_add(1, Ordering::Relaxed);
+        self.0.senders.fetch_add(1, Ordering::Relaxed);
         Self(self.0.clone())
     }
 }
 
 impl Drop for EventSender {
     fn drop(&mut self) {
-        if self.0.ears.fetch_sub(1, Ordering::AcqRel) == 1 {
+        if self.0.senders.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.0.waker.wake();
         }
     }
@@ -199,7 +199,7 @@ impl EventReceiver {
             }
             self.0.waker.register(context.waker());
             // Checked again after the registration, so that no event in between is missed.
-            let is_last = self.0.ears.load(Ordering::Acquire) == 0;
+            let is_last = self.0.senders.load(Ordering::Acquire) == 0;
             match self.next_now() {
                 Some(event) => Poll::Ready(Some(event)),
                 None if is_last => Poll::Ready(None),

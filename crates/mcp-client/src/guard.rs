@@ -65,7 +65,7 @@ mod linux {
         set_child_subreaper(Some(getpid()))?;
         let expected = i32::try_from(parent).ok().and_then(Pid::from_raw);
         let (Some(parent), true) = (expected, getppid() == expected) else {
-            return Err(std::io::Error::other("the process that asked for it is gone"));
+            return Err(std::io::Error::other("the parent process is gone"));
         };
         let parent = pidfd_open(parent, PidfdFlags::empty())?;
         let parent_ended = tokio::task::spawn_blocking(move || {

@@ -16,7 +16,7 @@ use crate::pending_requests::PendingRequests;
 /// Declares the capabilities of the clients behind the connection.
 #[derive(Debug, Clone)]
 pub(crate) struct UpstreamHandler {
-    pub(crate) desk: Arc<PendingRequests>,
+    pub(crate) pending: Arc<PendingRequests>,
     /// The capabilities of the one client that the connection belongs to.
     pub(crate) capabilities: Option<ClientCapabilities>,
 }
@@ -32,7 +32,7 @@ impl ClientHandler for UpstreamHandler {
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.desk.changed().notify_one();
+        self.pending.changed().notify_one();
     }
 }
 

@@ -57,18 +57,18 @@ pub(crate) struct BoundedClient {
     http: Client,
     last_fault: Arc<Mutex<Option<ConnectError>>>,
     handshaken: Arc<AtomicBool>,
-    desk: Arc<PendingRequests>,
+    pending: Arc<PendingRequests>,
     session: Arc<SessionSlot>,
     authorization: Option<Arc<Authorization>>,
     bearer: Option<Arc<BearerToken>>,
 }
 
 impl BoundedClient {
-    /// `desk` is notified when rmcp replaces a lost session, because the lists must be read again then.
+    /// `pending` is notified when rmcp replaces a lost session, because the lists must be read again then.
     pub(crate) fn new(
         pool: &HttpPool,
         url: &Url,
-        desk: Arc<PendingRequests>,
+        pending: Arc<PendingRequests>,
         authorization: Option<Arc<Authorization>>,
         bearer: Option<Arc<BearerToken>>,
     ) -> Result<Self, ConnectError> {
@@ -78,7 +78,7 @@ impl BoundedClient {
             http: pool.client_for(url)?,
             last_fault: Arc::default(),
             handshaken: Arc::default(),
-            desk,
+            pending,
             session: Arc::default(),
         })
     }
@@ -98,7 +98,7 @@ impl BoundedClient {
         let version = headers.get(&VERSION).cloned();
         self.session.set(UpstreamSession { id, version });
         if self.handshaken.swap(true, Ordering::Relaxed) {
-            self.desk.suspect_lists();
+            self.pending.suspect_lists();
         }
     }
 
@@ -268,7 +268,7 @@ impl StreamableHttpClient for BoundedClient {
             StatusCode::NOT_FOUND => {
                 // rmcp only retries with the same session. Reading the lists again makes it open a new session and its
                 // notification stream, so that notifications are missed only for a short time.
-                self.desk.suspect_lists();
+                self.pending.suspect_lists();
                 Err(StreamableHttpError::SessionExpired)
             }
             status if !status.is_success() => {
@@ -278,9 +278,13 @@ impl StreamableHttpClient for BoundedClient {
                 Err(StreamableHttpError::ServerDoesNotSupportSse)
             }
             _ => {
-                let (events, desk) =
-                    (bounded_events(response.bytes_stream(), MAX_MESSAGE_BYTES), self.desk.clone());
-                Ok(slowed_events(events).map(move |event| Ok(without_ours(&desk, event?))).boxed())
+                let (events, pending) = (
+                    bounded_events(response.bytes_stream(), MAX_MESSAGE_BYTES),
+                    self.pending.clone(),
+                );
+                Ok(slowed_events(events)
+                    .map(move |event| Ok(without_ours(&pending, event?)))
+                    .boxed())
             }
         }
     }
@@ -352,10 +356,10 @@ fn readable(event: Result<Sse, SseError>, awaited: Option<&RequestId>) -> Result
 }
 
 /// Removes messages for callers from rmcp's stream; the event id stays.
-fn without_ours(desk: &Arc<PendingRequests>, mut event: Sse) -> Sse {
+fn without_ours(pending: &Arc<PendingRequests>, mut event: Sse) -> Sse {
     if let Some(data) = event.data.take() {
         let data = Bytes::from(data);
-        if !desk.take(&data) {
+        if !pending.take(&data) {
             // It was valid UTF-8 before.
             event.data = String::from_utf8(data.into()).ok();
         }

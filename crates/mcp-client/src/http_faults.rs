@@ -109,7 +109,7 @@ pub(crate) fn describe_transport(error: &DynamicTransportError) -> ConnectError 
             ConnectError::new(Protocol, message)
         }
         Some(E::SessionRecoveryTimeout) => {
-            ConnectError::new(Timeout, "the session was lost, and no new one came in time")
+            ConnectError::new(Timeout, "the session was lost, and no new one was opened in time")
         }
         Some(E::TransportChannelClosed | E::UnexpectedEndOfStream) => {
             ConnectError::new(Unreachable, CLOSED)
@@ -209,7 +209,7 @@ pub(crate) fn describe_service_error(error: &ServiceError) -> ConnectError {
         ServiceError::TransportSend(error) => describe_transport(error),
         ServiceError::TransportClosed => ConnectError::new(Unreachable, CLOSED),
         ServiceError::UnexpectedResponse => {
-            ConnectError::new(Protocol, "an answer of another kind than the request asks for")
+            ConnectError::new(Protocol, "the response does not match the request")
         }
         other => ConnectError::new(Protocol, other.to_string()),
     }

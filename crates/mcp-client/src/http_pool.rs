@@ -18,9 +18,9 @@ pub(crate) const USER_AGENT: &str = concat!("switchboard/", env!("CARGO_PKG_VERS
 /// It keeps no cookies and separates connections by host.
 #[derive(Debug, Clone, Default)]
 pub struct HttpPool {
-    far: Arc<OnceLock<Result<Client, ConnectError>>>,
+    remote: Arc<OnceLock<Result<Client, ConnectError>>>,
     /// The client without a proxy, for servers on this machine: a proxy could not reach them and would see the traffic.
-    near: Arc<OnceLock<Result<Client, ConnectError>>>,
+    local: Arc<OnceLock<Result<Client, ConnectError>>>,
     guard: Option<EgressGuard>,
 }
 
@@ -45,12 +45,12 @@ impl HttpPool {
             guard.check_literal(url)?;
             // Without a proxy: a proxy would resolve names by itself, outside of the check.
             let build = || build_http(Client::builder().no_proxy().dns_resolver(guard.clone()));
-            return self.far.get_or_init(build).clone();
+            return self.remote.get_or_init(build).clone();
         }
         if is_on_this_machine(url) {
-            self.near.get_or_init(|| build_http(Client::builder().no_proxy())).clone()
+            self.local.get_or_init(|| build_http(Client::builder().no_proxy())).clone()
         } else {
-            self.far.get_or_init(|| build_http(Client::builder())).clone()
+            self.remote.get_or_init(|| build_http(Client::builder())).clone()
         }
     }
 }

@@ -29,13 +29,13 @@ pub(crate) struct HttpSender {
 /// The loopback client for a server on this machine.
 #[derive(Debug)]
 struct Plain {
-    lines: Arc<LoopbackPool>,
+    pool: Arc<LoopbackPool>,
     target: PathAndQuery,
 }
 
 impl Plain {
     fn new(url: &Url) -> Option<Self> {
-        Some(Self { lines: LoopbackPool::to(url)?, target: target(url)? })
+        Some(Self { pool: LoopbackPool::to(url)?, target: target(url)? })
     }
 }
 
@@ -47,8 +47,8 @@ impl HttpSender {
     }
 
     /// The loopback connections, if there are any; idle ones need closing from time to time.
-    pub(crate) fn lines(&self) -> Option<Arc<LoopbackPool>> {
-        self.plain.as_ref().map(|plain| plain.lines.clone())
+    pub(crate) fn pool(&self) -> Option<Arc<LoopbackPool>> {
+        self.plain.as_ref().map(|plain| plain.pool.clone())
     }
 
     pub(crate) async fn send(
@@ -67,7 +67,7 @@ impl HttpSender {
                 body: &body,
                 repeat,
             };
-            let sent = plain.lines.send(request).await;
+            let sent = plain.pool.send(request).await;
             let (head, rest) = sent.map_err(|error| describe_plain(&error))?;
             // reqwest decides whether to follow a redirect. Only these two statuses guarantee that the request was not
             // processed and must be repeated unchanged.

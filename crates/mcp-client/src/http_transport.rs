@@ -136,27 +136,27 @@ impl HttpWire {
 
     pub(crate) async fn ask(
         self: &Arc<Self>,
-        desk: &Arc<PendingRequests>,
+        pending: &Arc<PendingRequests>,
         number: u64,
         ask: &UpstreamRequest,
         events: Option<EventSender>,
         asker: RequestOrigin,
     ) -> ResponseResult {
-        let id = desk.ids().id(number);
+        let id = pending.ids().id(number);
         let body = Bytes::from(request_text(ask, &id, self.era));
         // A server of the stateless era sends no requests, and closing the stream cancels the call.
-        let seat = match self.era {
-            Era::Legacy => Some(desk.attend(number, ask, events.clone(), asker)?),
+        let guard = match self.era {
+            Era::Legacy => Some(pending.attend(number, ask, events.clone(), asker)?),
             Era::Modern => None,
         };
         let outcome = async {
-            let answer = self.post_in_session(desk, ask, body).await?;
-            let reading = Reading { wire: self, desk, number, events: events.as_ref() };
+            let answer = self.post_in_session(pending, ask, body).await?;
+            let reading = Reading { wire: self, pending, number, events: events.as_ref() };
             reading.outcome(answer).await
         };
         let outcome = outcome.await;
-        if let Some(seat) = seat {
-            seat.leave();
+        if let Some(guard) = guard {
+            guard.leave();
         }
         outcome
     }
@@ -294,7 +294,7 @@ impl HttpWire {
     /// not processed.
     async fn post_in_session(
         self: &Arc<Self>,
-        desk: &Arc<PendingRequests>,
+        pending: &Arc<PendingRequests>,
         ask: &UpstreamRequest,
         body: Bytes,
     ) -> Result<UpstreamResponse, ConnectError> {
@@ -305,17 +305,17 @@ impl HttpWire {
         }
         drop(answer);
         // Boxed: the future is large, and sessions are rarely lost.
-        Box::pin(self.post_anew(desk, ask, &session, body)).await
+        Box::pin(self.post_anew(pending, ask, &session, body)).await
     }
 
     async fn post_anew(
         self: &Arc<Self>,
-        desk: &Arc<PendingRequests>,
+        pending: &Arc<PendingRequests>,
         ask: &UpstreamRequest,
         lost: &UpstreamSession,
         body: Bytes,
     ) -> Result<UpstreamResponse, ConnectError> {
-        self.heal(desk, lost).await?;
+        self.heal(pending, lost).await?;
         let answer = self.post(ask, &self.session.get(), body).await?;
         if answer.status == StatusCode::NOT_FOUND {
             let message = "HTTP 404 Not Found within a session that the server had just opened";
@@ -327,7 +327,7 @@ impl HttpWire {
     /// Makes rmcp notice the lost session and open a new one.
     async fn heal(
         self: &Arc<Self>,
-        desk: &Arc<PendingRequests>,
+        pending: &Arc<PendingRequests>,
         lost: &UpstreamSession,
     ) -> Result<(), ConnectError> {
         let closed = || ConnectError::new(ConnectErrorKind::Unreachable, CLOSED);
@@ -341,7 +341,7 @@ impl HttpWire {
             let options = PeerRequestOptions::no_options();
             peer.send_request_with_option(request, options).await?.await_response().await
         };
-        let late = "the session was lost, and no new one came in time";
+        let late = "the session was lost, and no new one was opened in time";
         let answered = tokio::time::timeout(LONGEST_HEALING, ping)
             .await
             .map_err(|_| ConnectError::new(ConnectErrorKind::Timeout, late))?;
@@ -351,8 +351,8 @@ impl HttpWire {
             Err(error) => return Err(describe_service_error(&error)),
         }
         if self.session.get().id != lost.id {
-            let stop = desk.stop().clone();
-            desk.tasks().spawn(stop.run_until_cancelled_owned(tell_again(desk.clone())));
+            let stop = pending.stop().clone();
+            pending.tasks().spawn(stop.run_until_cancelled_owned(tell_again(pending.clone())));
         }
         Ok(())
     }
@@ -385,16 +385,16 @@ fn repeat_of(method: &str) -> RetryPolicy {
 }
 
 /// Repeats the subscriptions and the log level in a new session.
-fn tell_again(desk: Arc<PendingRequests>) -> BoxFuture<'static, ()> {
+fn tell_again(pending: Arc<PendingRequests>) -> BoxFuture<'static, ()> {
     async move {
-        let kept = desk.kept(|kept| kept.clone());
+        let kept = pending.kept(|kept| kept.clone());
         let level = kept.log_level.map(|level| ("logging/setLevel", "level", level));
         let watched = kept.watched.into_iter().map(|uri| ("resources/subscribe", "uri", uri));
         for (method, key, value) in level.into_iter().chain(watched) {
             let params = format!(r#""{key}":{}"#, quoted(&value));
             let ask = UpstreamRequest { method, params, ..UpstreamRequest::default() };
             // A refusal costs only notifications.
-            let _refused = desk.ask(&ask, None, RequestOrigin::Us).await;
+            let _refused = pending.ask(&ask, None, RequestOrigin::Us).await;
         }
     }
     .boxed()
@@ -413,7 +413,7 @@ type EventStream = BoxStream<'static, Result<Sse, SseError>>;
 /// A response while it is being read.
 struct Reading<'a> {
     wire: &'a HttpWire,
-    desk: &'a Arc<PendingRequests>,
+    pending: &'a Arc<PendingRequests>,
     number: u64,
     events: Option<&'a EventSender>,
 }
@@ -449,7 +449,7 @@ impl<'a> Reading<'a> {
         };
         // Web frameworks also write a member `error`; only an object is a JSON-RPC error.
         let error = message.error.filter(|error| error.get().starts_with('{'));
-        match (message.answers(self.desk.ids()), error) {
+        match (message.answers(self.pending.ids()), error) {
             (Some(number), error)
                 if number == self.number && (error.is_some() || status.is_success()) =>
             {
@@ -461,7 +461,7 @@ impl<'a> Reading<'a> {
                 Err(ConnectError::new(ConnectErrorKind::Protocol, message).into())
             }
             _ if status.is_success() => {
-                let message = "the server answered another request than ours";
+                let message = "the response has the id of another request";
                 Err(ConnectError::new(ConnectErrorKind::Protocol, message).into())
             }
             _ => Err(describe_answer(status, "application/json", &body).into()),
@@ -520,7 +520,7 @@ impl<'a> Reading<'a> {
         let whole = Bytes::from(data);
         // Keep-alives and other data that is not JSON-RPC.
         let Ok(message) = ServerMessage::read(&whole) else { return StreamStep::On };
-        if message.answers(self.desk.ids()) == Some(self.number) {
+        if message.answers(self.pending.ids()) == Some(self.number) {
             return StreamStep::Done(message.outcome(&whole));
         }
         match (message.id, message.method.as_deref()) {
@@ -535,7 +535,7 @@ impl<'a> Reading<'a> {
                 pass_on(self.events, params.map(UpstreamEvent::ElicitationComplete));
             }
             (None, Some(_)) => {
-                self.desk.hear(&message);
+                self.pending.hear(&message);
             }
             (Some(id), Some(method)) if open_replies < OPEN_QUESTIONS => {
                 return StreamStep::Reply(self.reply(id.get(), method, &message));
@@ -549,7 +549,7 @@ impl<'a> Reading<'a> {
         let wire = self.wire;
         if is_question(method)
             && let Some(question) =
-                Question::put(self.desk, self.events.ok_or(NOBODY_ANSWERS), message)
+                Question::put(self.pending, self.events.ok_or(NOBODY_ANSWERS), message)
         {
             return async move {
                 if let Some(answer) = question.answer().await {
@@ -576,7 +576,7 @@ impl<'a> Reading<'a> {
         if matches!(events.next().now_or_never(), Some(None)) {
             return;
         }
-        self.desk.tasks().spawn(async move {
+        self.pending.tasks().spawn(async move {
             let rest = async { while let Some(Ok(_)) = events.next().await {} };
             let _still_open = tokio::time::timeout(DRAINING, rest).await;
         });

@@ -190,9 +190,11 @@ impl Authorization {
             }
         }
         if let Some(client) = self.own_client() {
-            let message = format!("HTTP 401 Unauthorized: refuses the token of '{}'", client.id);
-            return Err(ConnectError::new(ConnectErrorKind::Unauthorized, message)
-                .with_hint("its authorization server gave that token; ask who runs the two"));
+            let message =
+                format!("HTTP 401 Unauthorized: the server refuses the token of '{}'", client.id);
+            return Err(ConnectError::new(ConnectErrorKind::Unauthorized, message).with_hint(
+                "its authorization server issued that token; ask the operator of the two",
+            ));
         }
         self.want(SignInReason { challenge, scopes }).await?;
         Err(self.needs_sign_in(&[]))
@@ -227,9 +229,11 @@ impl Authorization {
                 required.join(" ")
             );
             let hint = match self.own_client() {
-                Some(_) => "the client may not do this; whoever registered it can change that",
+                Some(_) => {
+                    "the client lacks the rights; the owner of its registration can change that"
+                }
                 None => {
-                    "whoever signed in may not do this; `switchboard auth login` signs in as somebody else"
+                    "the signed-in user lacks the rights; `switchboard auth login` signs in as another user"
                 }
             };
             return Err(ConnectError::new(ConnectErrorKind::Unauthorized, message).with_hint(hint));

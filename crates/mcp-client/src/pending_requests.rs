@@ -40,12 +40,13 @@ pub(crate) const SUBSCRIBED: &str = "io.modelcontextprotocol/subscriptionId";
 /// Sent when the user has finished the interaction at the URL of an elicitation.
 pub(crate) const ELICITATION_COMPLETE: &str = "notifications/elicitation/complete";
 
-pub(crate) const NOBODY_ANSWERS: &str = "the caller of this server cannot answer questions";
-const NOBODY_CALLS: &str = "nobody is calling this server at the moment, so nobody can answer";
-const SEVERAL_CALL: &str = "several clients use this server at the same time, and it cannot be told whose question this is; \
+pub(crate) const NOBODY_ANSWERS: &str = "the client does not answer requests of servers";
+const NOBODY_CALLS: &str =
+    "no client is calling this server at the moment, so its request cannot be answered";
+const SEVERAL_CALL: &str = "several clients use this server at the same time, and the request cannot be attributed to one of them; \
     ask again when the other calls are done, reach the server over streamable HTTP, or give each session a connection of \
     its own with `connection: per_session`";
-const WENT_AWAY: &str = "the caller went away without an answer";
+const WENT_AWAY: &str = "the client disconnected without an answer";
 
 /// The route of messages to the server.
 #[derive(Debug)]
@@ -76,7 +77,7 @@ pub(crate) struct KeptAnswer {
 pub(crate) struct PendingRequests {
     next: AtomicU64,
     ids: RequestIds,
-    floor: Mutex<InFlight>,
+    in_flight: Mutex<InFlight>,
     flow: Mutex<Unasked>,
     kept: Mutex<KeptAnswer>,
     news: mpsc::Sender<UpstreamNews>,
@@ -125,7 +126,7 @@ impl PendingRequests {
         Self {
             next: AtomicU64::new(1),
             ids: RequestIds::default(),
-            floor: Mutex::default(),
+            in_flight: Mutex::default(),
             flow: Mutex::new(Unasked { limit: FlowLimit::messages(), read_on: None }),
             kept: Mutex::default(),
             news,
@@ -142,9 +143,9 @@ impl PendingRequests {
     }
 
     /// Sets the route to the server, after the handshake.
-    pub(crate) fn connect(&self, outlet: MessageSink, era: Era) {
+    pub(crate) fn connect(&self, sink: MessageSink, era: Era) {
         // There is one handshake per connection.
-        let _once = self.line.set((outlet, era));
+        let _once = self.line.set((sink, era));
     }
 
     /// The id generator of this connection's requests.
@@ -186,8 +187,8 @@ impl PendingRequests {
         look(&mut self.kept.lock())
     }
 
-    fn floor<T>(&self, look: impl FnOnce(&mut InFlight) -> T) -> T {
-        look(&mut self.floor.lock())
+    fn in_flight<T>(&self, look: impl FnOnce(&mut InFlight) -> T) -> T {
+        look(&mut self.in_flight.lock())
     }
 
     fn asked<T>(&self, look: impl FnOnce(&mut HashMap<String, Arc<CancellationToken>>) -> T) -> T {
@@ -202,18 +203,18 @@ impl PendingRequests {
         asker: RequestOrigin,
     ) -> ResponseResult {
         let number = self.next_number();
-        let Some((outlet, era)) = self.line.get() else {
+        let Some((sink, era)) = self.line.get() else {
             return Err(ConnectError::new(ConnectErrorKind::Unreachable, CLOSED).into());
         };
-        if let MessageSink::Http(wire) = outlet {
+        if let MessageSink::Http(wire) = sink {
             return wire.ask(self, number, ask, events, asker).await;
         }
         let (answer, mut answered) = oneshot::channel();
         let caller =
             PendingCaller { asker, origin: ask.origin.clone(), events, answer: Some(answer) };
         let text = request_text(ask, &self.ids.id(number), *era);
-        let seat = self.enter(number, caller)?;
-        let sending = outlet.send(text);
+        let guard = self.enter(number, caller)?;
+        let sending = sink.send(text);
         let outcome = tokio::select! {
             biased;
             outcome = &mut answered => outcome,
@@ -222,7 +223,7 @@ impl PendingRequests {
                 Err(error) => Ok(Err(self.ended().unwrap_or(error).into())),
             },
         };
-        seat.leave();
+        guard.leave();
         outcome.unwrap_or_else(|_| {
             let lost = || ConnectError::new(ConnectErrorKind::Unreachable, CLOSED);
             Err(self.ended().unwrap_or_else(lost).into())
@@ -248,25 +249,25 @@ impl PendingRequests {
         number: u64,
         caller: PendingCaller,
     ) -> Result<RequestGuard, ConnectError> {
-        self.floor(|floor| {
-            if let Some(error) = &floor.ended {
+        self.in_flight(|in_flight| {
+            if let Some(error) = &in_flight.ended {
                 return Err(error.clone());
             }
-            floor.open.insert(number, caller);
+            in_flight.open.insert(number, caller);
             Ok(())
         })?;
-        Ok(RequestGuard { desk: self.clone(), number, is_left: false })
+        Ok(RequestGuard { pending: self.clone(), number, is_left: false })
     }
 
     fn ended(&self) -> Option<ConnectError> {
-        self.floor(|floor| floor.ended.clone())
+        self.in_flight(|in_flight| in_flight.ended.clone())
     }
 
     /// Ends the connection: all pending requests fail. The first reason counts.
     pub(crate) fn end(&self, error: ConnectError) {
-        let waiting = self.floor(|floor| {
-            floor.ended.get_or_insert(error);
-            std::mem::take(&mut floor.open)
+        let waiting = self.in_flight(|in_flight| {
+            in_flight.ended.get_or_insert(error);
+            std::mem::take(&mut in_flight.open)
         });
         // Their waiters read the reason when the sender is dropped.
         drop(waiting);
@@ -279,7 +280,7 @@ impl PendingRequests {
             return false;
         };
         if let Some(number) = message.answers(&self.ids) {
-            let caller = self.floor(|floor| floor.open.remove(&number));
+            let caller = self.in_flight(|in_flight| in_flight.open.remove(&number));
             if let Some(answer) = caller.and_then(|caller| caller.answer) {
                 let _no_longer_wanted = answer.send(message.outcome(whole));
             }
@@ -289,12 +290,13 @@ impl PendingRequests {
         match (message.id, message.method.as_deref()) {
             (None, Some("notifications/progress")) => {
                 let Some(number) = message.progress_of(&self.ids) else { return false };
-                let events = self.floor(|floor| floor.open.get(&number)?.events.clone());
+                let events =
+                    self.in_flight(|in_flight| in_flight.open.get(&number)?.events.clone());
                 pass_on(events.as_ref(), message.kept_params().map(UpstreamEvent::Progress));
                 true
             }
             (None, Some("notifications/message")) => {
-                match (self.whose().ok(), message.kept_params()) {
+                match (self.unattributed_receiver().ok(), message.kept_params()) {
                     (Some(events), params) => {
                         pass_on(Some(&events), params.map(UpstreamEvent::Log));
                     }
@@ -305,7 +307,7 @@ impl PendingRequests {
             }
             (None, Some(ELICITATION_COMPLETE)) => {
                 let params = message.kept_params().map(UpstreamEvent::ElicitationComplete);
-                pass_on(self.whose().ok().as_ref(), params);
+                pass_on(self.unattributed_receiver().ok().as_ref(), params);
                 true
             }
             (None, Some(_)) => self.hear(&message),
@@ -385,18 +387,21 @@ impl PendingRequests {
 
     /// Sends a notification; failures and timeouts are ignored.
     pub(crate) async fn notify(&self, text: String) {
-        if let Some((outlet, _)) = self.line.get() {
-            let _gone = tokio::time::timeout(LONGEST_CANCELLING, outlet.send(text)).await;
+        if let Some((sink, _)) = self.line.get() {
+            let _gone = tokio::time::timeout(LONGEST_CANCELLING, sink.send(text)).await;
         }
     }
 
     /// The receiver of a server message that names no request: the caller of the newest request, if all requests in
     /// flight have the same origin. Without a running call, the client of the session that the connection belongs to.
-    fn whose(&self) -> Result<EventSender, &'static str> {
+    fn unattributed_receiver(&self) -> Result<EventSender, &'static str> {
         let session = self.session_events();
-        self.floor(|floor| {
-            let mut callers =
-                floor.open.values().filter(|caller| caller.asker == RequestOrigin::Caller).rev();
+        self.in_flight(|in_flight| {
+            let mut callers = in_flight
+                .open
+                .values()
+                .filter(|caller| caller.asker == RequestOrigin::Caller)
+                .rev();
             let Some(newest) = callers.next() else { return session.ok_or(NOBODY_CALLS) };
             let is_of_another =
                 |caller: &PendingCaller| caller.origin.is_none() || caller.origin != newest.origin;
@@ -413,21 +418,21 @@ impl PendingRequests {
         // Roots belong to the session and not to a call, which may end before its client has answered.
         let is_about_roots = message.method.as_deref() == Some("roots/list");
         let session = self.session_events().filter(|_| is_about_roots);
-        let whom = session.map_or_else(|| self.whose(), Ok);
+        let whom = session.map_or_else(|| self.unattributed_receiver(), Ok);
         let Some(question) = Question::put(self, whom.as_ref().map_err(|reason| *reason), message)
         else {
             return;
         };
-        let (desk, stop) = (self.clone(), self.stop.clone());
+        let (pending, stop) = (self.clone(), self.stop.clone());
         self.tasks.spawn(async move {
-            stop.run_until_cancelled(desk.deliver(question, permit)).await;
+            stop.run_until_cancelled(pending.deliver(question, permit)).await;
         });
     }
 
     async fn deliver(&self, question: Question, _permit: OwnedSemaphorePermit) {
-        if let (Some(text), Some((outlet, _))) = (question.answer().await, self.line.get()) {
+        if let (Some(text), Some((sink, _))) = (question.answer().await, self.line.get()) {
             // A server that is gone needs no response.
-            let _gone = outlet.send(text).await;
+            let _gone = sink.send(text).await;
         }
     }
 }
@@ -470,22 +475,22 @@ struct Asked {
 /// Its registration among the requests that the server can withdraw.
 #[derive(Debug)]
 struct OpenRequest {
-    desk: Arc<PendingRequests>,
+    pending: Arc<PendingRequests>,
     id: String,
     withdrawn: Arc<CancellationToken>,
 }
 
 impl OpenRequest {
-    fn new(desk: &Arc<PendingRequests>, id: &str) -> Self {
+    fn new(pending: &Arc<PendingRequests>, id: &str) -> Self {
         let withdrawn = Arc::new(CancellationToken::new());
-        desk.asked(|asked| asked.insert(id.to_owned(), withdrawn.clone()));
-        Self { desk: desk.clone(), id: id.to_owned(), withdrawn }
+        pending.asked(|asked| asked.insert(id.to_owned(), withdrawn.clone()));
+        Self { pending: pending.clone(), id: id.to_owned(), withdrawn }
     }
 }
 
 impl Drop for OpenRequest {
     fn drop(&mut self) {
-        self.desk.asked(|asked| {
+        self.pending.asked(|asked| {
             // After a lost session the server counts ids from the start, so the id may be that of a newer request.
             let is_ours = asked.get(&self.id).is_some_and(|it| Arc::ptr_eq(it, &self.withdrawn));
             if is_ours {
@@ -498,7 +503,7 @@ impl Drop for OpenRequest {
 impl Question {
     /// Forwards the request to a receiver. `None` if the message is not a request.
     pub(crate) fn put(
-        desk: &Arc<PendingRequests>,
+        pending: &Arc<PendingRequests>,
         whom: Result<&EventSender, &'static str>,
         message: &ServerMessage<'_>,
     ) -> Option<Self> {
@@ -508,7 +513,8 @@ impl Question {
             let (reply, answer) = oneshot::channel();
             let params = message.kept_params();
             let question = UpstreamEvent::Question { method: method.to_owned(), params, reply };
-            let asked = Asked { answer, waits: events.waits(), open: OpenRequest::new(desk, &id) };
+            let asked =
+                Asked { answer, waits: events.waits(), open: OpenRequest::new(pending, &id) };
             if events.tell(question) { Ok(asked) } else { Err(NOBODY_ANSWERS) }
         });
         Some(Self { id, is_about_roots, asked })
@@ -534,7 +540,7 @@ impl Question {
 /// A request in flight. Dropping it before [`RequestGuard::leave`] cancels the request at the server.
 #[derive(Debug)]
 pub(crate) struct RequestGuard {
-    desk: Arc<PendingRequests>,
+    pending: Arc<PendingRequests>,
     number: u64,
     is_left: bool,
 }
@@ -547,15 +553,16 @@ impl RequestGuard {
 
 impl Drop for RequestGuard {
     fn drop(&mut self) {
-        self.desk.floor(|floor| floor.open.remove(&self.number));
+        self.pending.in_flight(|in_flight| in_flight.open.remove(&self.number));
         if self.is_left {
             return;
         }
-        let (desk, text) = (self.desk.clone(), cancellation_text(&self.desk.ids.id(self.number)));
-        self.desk.cancelling.spawn(async move {
-            if let Some((outlet, _)) = desk.line.get() {
+        let (pending, text) =
+            (self.pending.clone(), cancellation_text(&self.pending.ids.id(self.number)));
+        self.pending.cancelling.spawn(async move {
+            if let Some((sink, _)) = pending.line.get() {
                 // Failures and timeouts are ignored: the server is gone or does not read.
-                let _gone = tokio::time::timeout(LONGEST_CANCELLING, outlet.send(text)).await;
+                let _gone = tokio::time::timeout(LONGEST_CANCELLING, sink.send(text)).await;
             }
         });
     }

@@ -61,26 +61,26 @@ impl Redactor {
     }
 
     /// Redacts a connection error.
-    pub(crate) fn over(&self, error: ConnectError) -> ConnectError {
+    pub(crate) fn redact_error(&self, error: ConnectError) -> ConnectError {
         let ConnectError { kind, message, hint } = error;
-        let hint = hint.map(|hint| self.over_text(&hint));
-        ConnectError { kind, message: self.over_text(&message), hint }
+        let hint = hint.map(|hint| self.redact_text(&hint));
+        ConnectError { kind, message: self.redact_text(&message), hint }
     }
 
     /// Redacts the failure of a request.
-    pub(crate) fn over_failure(&self, failure: ResponseError) -> ResponseError {
+    pub(crate) fn redact_failure(&self, failure: ResponseError) -> ResponseError {
         match failure {
-            ResponseError::Lost(error) => ResponseError::Lost(self.over(error)),
+            ResponseError::Lost(error) => ResponseError::Lost(self.redact_error(error)),
             ResponseError::Rpc(RpcError { code, message, data }) => ResponseError::Rpc(RpcError {
                 code,
-                message: self.over_text(&message),
-                data: data.and_then(|data| self.over_json(data)),
+                message: self.redact_text(&message),
+                data: data.and_then(|data| self.redact_json(data)),
             }),
         }
     }
 
     /// Redacts a text.
-    pub(crate) fn over_text(&self, text: &str) -> String {
+    pub(crate) fn redact_text(&self, text: &str) -> String {
         let grant = self.authorization.as_ref().and_then(|it| it.remembered());
         let token = grant.as_ref().map(|grant| grant.access_token.as_str());
         let bearer = self.bearer.as_ref().map(|bearer| bearer.current());
@@ -91,23 +91,23 @@ impl Redactor {
 
     /// Redacts the strings in a JSON value by their decoded content, because escapes vary. Unparsable JSON is dropped,
     /// and duplicate keys are merged.
-    fn over_json(&self, json: JsonText) -> Option<JsonText> {
+    fn redact_json(&self, json: JsonText) -> Option<JsonText> {
         let before: Value = serde_json::from_str(json.as_str()).ok()?;
         let mut after = before.clone();
-        self.over_value(&mut after);
-        let is_clean = after == before && self.over_text(json.as_str()) == json.as_str();
+        self.redact_value(&mut after);
+        let is_clean = after == before && self.redact_text(json.as_str()) == json.as_str();
         Some(if is_clean { json } else { JsonText::from(&after) })
     }
 
-    fn over_value(&self, value: &mut Value) {
+    fn redact_value(&self, value: &mut Value) {
         match value {
-            Value::String(text) => *text = self.over_text(text),
-            Value::Array(items) => items.iter_mut().for_each(|item| self.over_value(item)),
+            Value::String(text) => *text = self.redact_text(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.redact_value(item)),
             Value::Object(members) => {
                 let taken = std::mem::take(members).into_iter();
                 members.extend(taken.map(|(key, mut value)| {
-                    self.over_value(&mut value);
-                    (self.over_text(&key), value)
+                    self.redact_value(&mut value);
+                    (self.redact_text(&key), value)
                 }));
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
@@ -181,12 +181,13 @@ mod tests {
             ("", ""),
         ] {
             let error = ConnectError::new(ConnectErrorKind::Protocol, said);
-            assert_eq!(redactor.over(error.with_hint(said)), {
+            assert_eq!(redactor.redact_error(error.with_hint(said)), {
                 ConnectError::new(ConnectErrorKind::Protocol, expected).with_hint(expected)
             });
             let data = serde_json::json!({ "said": said });
             let error = RpcError { code: 1, message: said.into(), data: Some((&data).into()) };
-            let ResponseError::Rpc(error) = redactor.over_failure(ResponseError::Rpc(error)) else {
+            let ResponseError::Rpc(error) = redactor.redact_failure(ResponseError::Rpc(error))
+            else {
                 panic!()
             };
             assert_eq!(error.message, expected);
@@ -207,7 +208,7 @@ mod tests {
         ] {
             let data: &RawValue = serde_json::from_str(said).unwrap();
             let error = RpcError { code: 1, message: String::new(), data: Some(data.into()) };
-            let ResponseError::Rpc(error) = redactor().over_failure(ResponseError::Rpc(error))
+            let ResponseError::Rpc(error) = redactor().redact_failure(ResponseError::Rpc(error))
             else {
                 panic!()
             };

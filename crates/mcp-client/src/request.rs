@@ -216,8 +216,8 @@ impl Connection {
         events: Option<EventSender>,
         asker: RequestOrigin,
     ) -> ResponseResult {
-        let outcome = self.desk().ask(ask, events, asker).await;
-        outcome.map_err(|failure| self.redactor.over_failure(failure))
+        let outcome = self.pending().ask(ask, events, asker).await;
+        outcome.map_err(|failure| self.redactor.redact_failure(failure))
     }
 
     async fn describe(&self, error: ConnectError) -> RequestFailure {
@@ -265,7 +265,7 @@ impl Connection {
         match self.era() {
             Era::Modern => {
                 let replaced = self.watch().replace(uris).await;
-                replaced.map_err(|error| self.redactor.over(error))
+                replaced.map_err(|error| self.redactor.redact_error(error))
             }
             Era::Legacy => self.subscribe_to_exactly(uris).await,
         }
@@ -274,8 +274,8 @@ impl Connection {
     /// Subscribes to added resources and unsubscribes from removed ones. Completed changes stay when a later one fails.
     /// Resources in an unknown state are corrected by the next call, after all others.
     async fn subscribe_to_exactly(&self, wanted: &BTreeSet<String>) -> Result<(), ConnectError> {
-        let desk = self.desk();
-        let (added, gone) = desk.kept(|kept| {
+        let pending = self.pending();
+        let (added, gone) = pending.kept(|kept| {
             kept.refused.retain(|uri| wanted.contains(uri));
             let is_new = |uri: &&String| {
                 !kept.refused.contains(*uri)
@@ -289,10 +289,10 @@ impl Connection {
         let added = added.into_iter().map(|uri| ("resources/subscribe", uri));
         let gone = gone.into_iter().map(|uri| ("resources/unsubscribe", uri));
         let mut due: Vec<_> = added.chain(gone).collect();
-        due.sort_by_key(|(_, uri)| desk.kept(|kept| kept.unsure.contains(uri)));
+        due.sort_by_key(|(_, uri)| pending.kept(|kept| kept.unsure.contains(uri)));
         let mut outcome = Ok(());
         for (method, uri) in due {
-            desk.kept(|kept| kept.unsure.insert(uri.clone()));
+            pending.kept(|kept| kept.unsure.insert(uri.clone()));
             let answer = self.ask_for_us(method, format!(r#""uri":{}"#, quoted(&uri))).await;
             let is_refused = match &answer {
                 Ok(_) => false,
@@ -318,7 +318,7 @@ impl Connection {
                 // A failure that is worth repeating takes precedence.
                 outcome = outcome.and(Err(refused));
             }
-            desk.kept(|kept| {
+            pending.kept(|kept| {
                 kept.unsure.remove(&uri);
                 match (method, is_refused) {
                     ("resources/subscribe", false) => kept.watched.insert(uri),
@@ -339,14 +339,14 @@ impl Connection {
         self.ask_for_us("logging/setLevel", format!(r#""level":{}"#, quoted(level)))
             .await
             .map_err(|failure| refused(failure, "logging/setLevel"))?;
-        self.desk().kept(|kept| kept.log_level = Some(level.to_owned()));
+        self.pending().kept(|kept| kept.log_level = Some(level.to_owned()));
         Ok(())
     }
 
     /// The receiver of notifications that belong to no request, oldest first. There is one receiver; later calls return
     /// `None`. Notifications beyond its capacity are dropped.
     pub fn take_news(&self) -> Option<mpsc::Receiver<UpstreamNews>> {
-        self.desk().take_news()
+        self.pending().take_news()
     }
 }
 

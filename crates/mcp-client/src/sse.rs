@@ -91,7 +91,7 @@ impl SseTransport {
     pub(crate) async fn open(
         url: &Url,
         request: RequestTo,
-        desk: Arc<PendingRequests>,
+        pending: Arc<PendingRequests>,
     ) -> Result<Self, ConnectError> {
         let opening = (request.make)(http::Method::GET, url.clone());
         let opening = opening.header(header::ACCEPT, "text/event-stream");
@@ -113,7 +113,7 @@ impl SseTransport {
                 None => return Err(broken("the stream ended before it named its endpoint")),
             }
         };
-        let ending = StreamEndGuard(desk.clone());
+        let ending = StreamEndGuard(pending.clone());
         let incoming = events
             .take_while(|event| std::future::ready(event.is_ok()))
             .filter_map(move |event| {
@@ -137,11 +137,11 @@ impl SseTransport {
 
 /// The events that rmcp has to handle.
 fn for_rmcp(
-    desk: &Arc<PendingRequests>,
+    pending: &Arc<PendingRequests>,
     event: Option<Sse>,
 ) -> Option<RxJsonRpcMessage<RoleClient>> {
     let data = Bytes::from(event?.data?);
-    if desk.take(&data) { None } else { serde_json::from_slice(&data).ok() }
+    if pending.take(&data) { None } else { serde_json::from_slice(&data).ok() }
 }
 
 /// Fails all pending requests when the stream ends.

@@ -86,9 +86,9 @@ impl ChildProcess {
     pub(crate) fn spawn(
         line: &StdioCommand<'_>,
         guard: Option<&Path>,
-        desk: &Arc<PendingRequests>,
+        pending: &Arc<PendingRequests>,
     ) -> Result<(ChildStreams, Self), ConnectError> {
-        let tasks = desk.tasks();
+        let tasks = pending.tasks();
         let mut command = command_for(line, guard);
         let mut child = command.spawn().map_err(|error| cannot_start(line, &error))?;
         let streams = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -122,9 +122,9 @@ impl ChildProcess {
             process.status.clone(),
             process.exited.clone(),
         ));
-        let (input, lines, writing) = queued_lines(stdin, desk.clone());
+        let (input, lines, writing) = queued_lines(stdin, pending.clone());
         tasks.spawn(writing);
-        let output = TappedLines::new(stdout, desk.clone(), fault);
+        let output = TappedLines::new(stdout, pending.clone(), fault);
         Ok((ChildStreams { output, input, lines }, process))
     }
 

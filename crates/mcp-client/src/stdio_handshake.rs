@@ -200,7 +200,7 @@ impl<R: AsyncRead + Unpin> StdioHandshake<'_, R> {
                 }
             };
             let Ok(Some(line)) = line else { return Err(HandshakeFailure::Closed) };
-            if let Some(at) = self.output.desk().read_on() {
+            if let Some(at) = self.output.pending().read_on() {
                 tokio::time::sleep_until(at).await;
             }
             if let Some(ended) = self.take(&line, &mut asked, first).await {
@@ -220,7 +220,7 @@ impl<R: AsyncRead + Unpin> StdioHandshake<'_, R> {
     ) -> Option<Result<ServerPeerInfo, ConnectError>> {
         // Launchers write their progress to standard output, too.
         let Ok(message) = ServerMessage::read(line) else {
-            self.output.desk().take(line);
+            self.output.pending().take(line);
             return None;
         };
         if message.method.is_some() {
@@ -229,7 +229,7 @@ impl<R: AsyncRead + Unpin> StdioHandshake<'_, R> {
             {
                 self.send(format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{}}}}"#, id.get())).await;
             } else {
-                self.output.desk().take(line);
+                self.output.pending().take(line);
             }
             return None;
         }
@@ -334,8 +334,8 @@ impl<R: AsyncRead + Unpin> StdioHandshake<'_, R> {
     }
 
     async fn request(&mut self, method: &str, params: &serde_json::Value) -> String {
-        let desk = self.output.desk();
-        let id = desk.ids().id(desk.next_number());
+        let pending = self.output.pending();
+        let id = pending.ids().id(pending.next_number());
         let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         self.send(request.to_string()).await;
         id

@@ -41,7 +41,7 @@ impl LineFault {
 #[derive(Debug)]
 pub(crate) struct TappedLines<R> {
     inner: R,
-    desk: Arc<PendingRequests>,
+    pending: Arc<PendingRequests>,
     fault: LineFault,
     /// The beginning of an incomplete line; the first `searched` bytes contain no line break.
     unfinished: BytesMut,
@@ -54,10 +54,10 @@ pub(crate) struct TappedLines<R> {
 }
 
 impl<R> TappedLines<R> {
-    pub(crate) fn new(inner: R, desk: Arc<PendingRequests>, fault: LineFault) -> Self {
+    pub(crate) fn new(inner: R, pending: Arc<PendingRequests>, fault: LineFault) -> Self {
         Self {
             inner,
-            desk,
+            pending,
             fault,
             unfinished: BytesMut::new(),
             searched: 0,
@@ -67,8 +67,8 @@ impl<R> TappedLines<R> {
         }
     }
 
-    pub(crate) fn desk(&self) -> &Arc<PendingRequests> {
-        &self.desk
+    pub(crate) fn pending(&self) -> &Arc<PendingRequests> {
+        &self.pending
     }
 
     /// The next complete line, if there is one in the buffer.
@@ -87,8 +87,8 @@ impl<R> TappedLines<R> {
     fn next_line(&mut self) -> Option<Bytes> {
         loop {
             let line = self.split_line()?;
-            let is_ours = self.desk.take(&line);
-            self.pause = self.desk.read_on().map(|at| Box::pin(tokio::time::sleep_until(at)));
+            let is_ours = self.pending.take(&line);
+            self.pause = self.pending.read_on().map(|at| Box::pin(tokio::time::sleep_until(at)));
             if !is_ours {
                 return Some(line);
             }
@@ -101,7 +101,7 @@ impl<R> TappedLines<R> {
     fn too_long(&self) -> io::Error {
         let message = format!("the server wrote a line longer than {MAX_MESSAGE_BYTES} bytes");
         self.fault.set(message.clone());
-        self.desk.end(ConnectError::new(ConnectErrorKind::Unreachable, message.clone()));
+        self.pending.end(ConnectError::new(ConnectErrorKind::Unreachable, message.clone()));
         io::Error::other(message)
     }
 }
@@ -160,7 +160,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for TappedLines<R> {
                 this.is_at_end = true;
                 // A last line without a line break is not a message.
                 this.passing = std::mem::take(&mut this.unfinished).freeze();
-                this.desk.end(ConnectError::new(ConnectErrorKind::Unreachable, CLOSED));
+                this.pending.end(ConnectError::new(ConnectErrorKind::Unreachable, CLOSED));
             }
         }
     }
@@ -168,7 +168,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for TappedLines<R> {
 
 impl<R> Drop for TappedLines<R> {
     fn drop(&mut self) {
-        self.desk.end(ConnectError::new(ConnectErrorKind::Unreachable, CLOSED));
+        self.pending.end(ConnectError::new(ConnectErrorKind::Unreachable, CLOSED));
     }
 }
 
@@ -184,14 +184,14 @@ pub(crate) struct QueuedLines {
 /// The two writers to a child's input, and the task that serves them.
 pub(crate) fn queued_lines<W>(
     inner: W,
-    desk: Arc<PendingRequests>,
+    pending: Arc<PendingRequests>,
 ) -> (QueuedLines, mpsc::Sender<Bytes>, impl Future<Output = ()> + Send + 'static)
 where
     W: AsyncWrite + Unpin + Send + 'static,
 {
     let (sender, receiver) = mpsc::channel(WAITING_LINES);
     let closing = CancellationToken::new();
-    let writing = write_lines(inner, receiver, closing.clone(), desk);
+    let writing = write_lines(inner, receiver, closing.clone(), pending);
     let queue = PollSender::new(sender.clone());
     (QueuedLines { queue, written: BytesMut::new(), closing }, sender, writing)
 }
@@ -200,7 +200,7 @@ async fn write_lines<W: AsyncWrite + Unpin>(
     mut inner: W,
     mut lines: mpsc::Receiver<Bytes>,
     closing: CancellationToken,
-    desk: Arc<PendingRequests>,
+    pending: Arc<PendingRequests>,
 ) {
     loop {
         let line = tokio::select! {
@@ -219,7 +219,7 @@ async fn write_lines<W: AsyncWrite + Unpin>(
                 _ => error.to_string(),
             };
             lines.close();
-            desk.end(ConnectError::new(ConnectErrorKind::Unreachable, message));
+            pending.end(ConnectError::new(ConnectErrorKind::Unreachable, message));
             return;
         }
     }
@@ -270,7 +270,7 @@ mod tests {
 
     /// A connection whose other end is held by the test.
     struct Tap {
-        desk: Arc<PendingRequests>,
+        pending: Arc<PendingRequests>,
         for_rmcp: TappedLines<ReadHalf<DuplexStream>>,
         from_rmcp: QueuedLines,
         said: BufReader<ReadHalf<DuplexStream>>,
@@ -282,22 +282,23 @@ mod tests {
         let (output, input) = tokio::io::split(ours);
         let (said, server) = tokio::io::split(theirs);
         let tasks = TaskTracker::new();
-        let desk =
+        let pending =
             Arc::new(PendingRequests::new(tasks.clone(), CancellationToken::new(), Arc::default()));
-        let (from_rmcp, lines, writing) = queued_lines(input, desk.clone());
+        let (from_rmcp, lines, writing) = queued_lines(input, pending.clone());
         tasks.spawn(writing);
-        desk.connect(MessageSink::Lines(lines), Era::Legacy);
-        let for_rmcp = TappedLines::new(output, desk.clone(), LineFault::default());
-        Tap { desk, for_rmcp, from_rmcp, said: BufReader::new(said), server }
+        pending.connect(MessageSink::Lines(lines), Era::Legacy);
+        let for_rmcp = TappedLines::new(output, pending.clone(), LineFault::default());
+        Tap { pending, for_rmcp, from_rmcp, said: BufReader::new(said), server }
     }
 
-    async fn ask(desk: &Arc<PendingRequests>) -> Result<RawResult, ResponseError> {
-        desk.ask(
-            &UpstreamRequest { method: "tools/call", ..UpstreamRequest::default() },
-            None,
-            RequestOrigin::Caller,
-        )
-        .await
+    async fn ask(pending: &Arc<PendingRequests>) -> Result<RawResult, ResponseError> {
+        pending
+            .ask(
+                &UpstreamRequest { method: "tools/call", ..UpstreamRequest::default() },
+                None,
+                RequestOrigin::Caller,
+            )
+            .await
     }
 
     async fn line(said: &mut BufReader<ReadHalf<DuplexStream>>) -> String {
@@ -308,10 +309,10 @@ mod tests {
 
     #[tokio::test]
     async fn lines_of_ours_are_taken_out_however_they_are_cut() {
-        let Tap { desk, mut for_rmcp, mut said, mut server, from_rmcp: _open } = tap();
-        let asking = ask(&desk);
+        let Tap { pending, mut for_rmcp, mut said, mut server, from_rmcp: _open } = tap();
+        let asking = ask(&pending);
         let serving = async {
-            let id = desk.ids().id(1);
+            let id = pending.ids().id(1);
             assert!(line(&mut said).await.contains(&format!(r#""id":"{id}""#)));
             for part in [
                 "noise\n{\"id\":1,\"resu",
@@ -340,22 +341,22 @@ mod tests {
 
     #[tokio::test]
     async fn the_end_of_the_output_ends_who_waits_and_who_comes_later() {
-        let Tap { desk, mut for_rmcp, said, server, from_rmcp: _open } = tap();
+        let Tap { pending, mut for_rmcp, said, server, from_rmcp: _open } = tap();
         let ending = async {
             tokio::task::yield_now().await;
             drop((said, server));
             assert_eq!(for_rmcp.read(&mut [0; 8]).await.unwrap(), 0);
         };
-        let (waiting, ()) = tokio::join!(ask(&desk), ending);
+        let (waiting, ()) = tokio::join!(ask(&pending), ending);
         let closed = ConnectError::new(ConnectErrorKind::Unreachable, CLOSED);
         assert_eq!(waiting.unwrap_err(), ResponseError::Lost(closed.clone()));
-        assert_eq!(ask(&desk).await.unwrap_err(), ResponseError::Lost(closed));
+        assert_eq!(ask(&pending).await.unwrap_err(), ResponseError::Lost(closed));
     }
 
     #[tokio::test]
     async fn messages_of_rmcp_and_ours_do_not_mix() {
-        let Tap { desk, mut from_rmcp, mut said, for_rmcp: _read, server: _open } = tap();
-        let asking = ask(&desk);
+        let Tap { pending, mut from_rmcp, mut said, for_rmcp: _read, server: _open } = tap();
+        let asking = ask(&pending);
         let writing = async {
             from_rmcp.write_all(b"{\"half\":").await.unwrap();
             let first = line(&mut said).await;
@@ -373,8 +374,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_request_that_is_given_up_is_cancelled() {
-        let Tap { desk, mut said, for_rmcp: _read, from_rmcp: _open, server: _talks } = tap();
-        let waiting = tokio::time::timeout(std::time::Duration::from_millis(20), ask(&desk));
+        let Tap { pending, mut said, for_rmcp: _read, from_rmcp: _open, server: _talks } = tap();
+        let waiting = tokio::time::timeout(std::time::Duration::from_millis(20), ask(&pending));
         assert!(waiting.await.is_err());
         assert!(line(&mut said).await.contains("tools/call"));
         let cancelled = line(&mut said).await;

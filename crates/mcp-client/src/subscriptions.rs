@@ -76,7 +76,7 @@ impl Watch {
             Ok(Ok(heard)) => heard.refusal.clone().map_or(Ok(()), Err),
             Ok(Err(_ended)) => Err(ConnectError::new(
                 ConnectErrorKind::Unreachable,
-                "the server is no longer listened to",
+                "the subscription to the server has ended",
             )),
             Err(_elapsed) => Err(ConnectError::new(
                 ConnectErrorKind::Timeout,
@@ -91,7 +91,7 @@ impl Watch {
 #[derive(Debug)]
 pub(crate) struct SubscriptionTask {
     peer: Peer<RoleClient>,
-    desk: Arc<PendingRequests>,
+    pending: Arc<PendingRequests>,
     announced: Announced,
     wanted: watch::Receiver<WantedSubscriptions>,
     heard: watch::Sender<SubscriptionState>,
@@ -107,13 +107,13 @@ enum End {
 impl SubscriptionTask {
     pub(crate) fn new(
         peer: Peer<RoleClient>,
-        desk: Arc<PendingRequests>,
+        pending: Arc<PendingRequests>,
         announced: Announced,
         stop: CancellationToken,
     ) -> (Self, Watch) {
         let (wanted, receiver) = watch::channel(WantedSubscriptions::default());
         let (sender, heard) = watch::channel(SubscriptionState::default());
-        let listener = Self { peer, desk, announced, wanted: receiver, heard: sender, stop };
+        let listener = Self { peer, pending, announced, wanted: receiver, heard: sender, stop };
         (listener, Watch { wanted, heard })
     }
 
@@ -226,16 +226,19 @@ impl SubscriptionTask {
 
     fn pass_on(&self, notification: ServerNotification) {
         match notification {
-            ServerNotification::ToolListChangedNotification(_) => self.desk.changed().notify_one(),
+            ServerNotification::ToolListChangedNotification(_) => {
+                self.pending.changed().notify_one()
+            }
             ServerNotification::PromptListChangedNotification(_) => {
-                self.desk.tell(UpstreamNews::PromptsChanged);
+                self.pending.tell(UpstreamNews::PromptsChanged);
             }
             ServerNotification::ResourceListChangedNotification(_) => {
-                self.desk.tell(UpstreamNews::ResourcesChanged);
+                self.pending.tell(UpstreamNews::ResourcesChanged);
             }
             ServerNotification::ResourceUpdatedNotification(updated) => {
                 let params = updated_params(&updated.params);
-                self.desk.tell(UpstreamNews::ResourceUpdated { uri: updated.params.uri, params });
+                self.pending
+                    .tell(UpstreamNews::ResourceUpdated { uri: updated.params.uri, params });
             }
             _ => {}
         }
@@ -244,13 +247,13 @@ impl SubscriptionTask {
     /// Reports all lists as changed, because notifications may have been lost.
     fn suspect(&self) {
         if self.announced.tools {
-            self.desk.changed().notify_one();
+            self.pending.changed().notify_one();
         }
         if self.announced.prompts {
-            self.desk.tell(UpstreamNews::PromptsChanged);
+            self.pending.tell(UpstreamNews::PromptsChanged);
         }
         if self.announced.resources {
-            self.desk.tell(UpstreamNews::ResourcesChanged);
+            self.pending.tell(UpstreamNews::ResourcesChanged);
         }
     }
 }

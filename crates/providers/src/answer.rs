@@ -1,4 +1,4 @@
-//! Whether an answer is the stream that was asked for, and what it says when it is not.
+//! Checks that a response is the requested stream, and reads the error if it is not.
 
 use http::HeaderMap;
 use http::header::{CONTENT_TYPE, DATE, LOCATION, RETRY_AFTER};
@@ -13,14 +13,14 @@ use crate::http_answer::ProviderResponse;
 use crate::request_headers;
 use crate::stream::Clock;
 
-/// How much of an answer is read that is no stream.
+/// Maximum number of bytes that are read of a response that is not a stream.
 pub(crate) const MOST_READ: usize = 64 << 10;
-/// How much of it is shown.
+/// Maximum number of its characters in an error message.
 const MOST_SHOWN: usize = 200;
-/// What a stream may call itself; some servers have no name for it.
+/// The accepted media types of a stream; some servers send none.
 const STREAMS: [&str; 4] = ["text/event-stream", "text/plain", "application/octet-stream", ""];
 
-/// The answer, if it is a stream.
+/// The response, if it is a stream.
 pub(crate) async fn expect_stream(
     answer: ProviderResponse,
     plan: &ProviderPlan,
@@ -47,8 +47,8 @@ fn redirected(answer: &ProviderResponse, plan: &ProviderPlan) -> ModelFault {
         place.and_then(|place| Url::options().base_url(Some(&answer.url)).parse(place).ok());
     let place = place.map(|url| format!(" to {}", redact_url(&url))).unwrap_or_default();
     let text = format!(
-        "the provider `{}` answered with a redirect ({status}){place}, which is not followed: set `base_url` to the address \
-         that is meant",
+        "the provider `{}` answered with a redirect ({status}){place}, which is not followed: set `base_url` to the final \
+         address",
         plan.name
     );
     ModelFault { status: Some(status), ..ModelFault::new(FaultKind::NotFound, text) }
@@ -62,7 +62,7 @@ async fn refused(answer: ProviderResponse, plan: &ProviderPlan, clock: &Clock) -
     fault(plan.kind, &Answer { status, header: &header, body: &body })
 }
 
-/// A header as text. A date to come back becomes seconds from now, by the provider's own clock where it shows it.
+/// A header as text. A `Retry-After` date becomes seconds from now, by the provider's own clock if it sends one.
 pub(crate) fn header(headers: &HeaderMap, name: &str) -> Option<String> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let date = |text: &str| jiff::fmt::rfc2822::parse(text).ok().map(|date| date.timestamp());
@@ -93,14 +93,14 @@ async fn no_stream(
     ModelFault { status: Some(status), ..ModelFault::new(FaultKind::Unreadable, text) }
 }
 
-/// In small letters and without its parameters.
+/// The media type in lower case and without parameters.
 fn media_type(answer: &ProviderResponse) -> String {
     let kind = answer.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default();
     kind.trim().to_ascii_lowercase()
 }
 
-/// As much of a body as is taken, and as comes in time.
+/// The beginning of a body, as far as it arrives in time.
 pub(crate) async fn beginning(mut answer: ProviderResponse, most: usize, clock: &Clock) -> Vec<u8> {
     let mut body = Vec::new();
     while body.len() < most {
@@ -115,7 +115,7 @@ pub(crate) async fn beginning(mut answer: ProviderResponse, most: usize, clock: 
     body
 }
 
-/// The beginning of a body, in one line.
+/// The beginning of a body, on one line.
 pub(crate) fn excerpt(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let words: Vec<_> = text.split_whitespace().take(MOST_SHOWN).collect();

@@ -1,11 +1,11 @@
-//! Providers that need no configuration, and what the environment says of all of them.
+//! Providers that need no configuration, and the environment variables of all providers.
 
 use std::collections::HashMap;
 
 use switchboard_model::{ProviderAuth, ProviderKind, ProviderPlan, Secret};
 use url::Url;
 
-/// The variables of the environment that are looked at.
+/// The environment variables that are read.
 const VARIABLES: [&str; 14] = [
     "OPENAI_API_KEY",
     "OPENAI_BASE_URL",
@@ -25,21 +25,21 @@ const VARIABLES: [&str; 14] = [
 
 const OLLAMA_PORT: u16 = 11434;
 
-/// The environment as it was at the start. An empty variable counts as none.
+/// The environment at the start. An empty variable counts as unset.
 #[derive(Debug)]
 pub(crate) struct Environment(HashMap<&'static str, Secret>);
 
-/// A provider and what is known to be wrong with it.
+/// A provider, with what prevents its use.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Completed {
     pub(crate) plan: ProviderPlan,
-    /// The variable that would hold its credentials, where it has none and needs some.
+    /// The variable that would hold its missing credentials.
     pub(crate) missing: Option<&'static str>,
-    /// A variable with an address that is none.
+    /// A variable with an invalid URL.
     pub(crate) unreadable: Option<&'static str>,
 }
 
-/// Which variables speak for a kind of provider.
+/// The variables of a kind of provider.
 struct Variables {
     keys: &'static [&'static str],
     base_url: Option<&'static str>,
@@ -77,7 +77,7 @@ impl Environment {
         self.0.get(name).map(Secret::expose)
     }
 
-    /// The providers that are there without a configuration.
+    /// The providers that exist without a configuration.
     pub(crate) fn built_in(&self) -> Vec<Completed> {
         let named = [
             ("demo", ProviderKind::Demo),
@@ -91,8 +91,8 @@ impl Environment {
         all
     }
 
-    /// What the environment adds to an entry. Its keys are for the provider's own address: they are never sent to one that
-    /// the configuration names.
+    /// Completes an entry from the environment. Keys from the environment belong to the provider's own URL and are
+    /// never sent to one that the configuration names.
     pub(crate) fn complete(&self, mut plan: ProviderPlan) -> Completed {
         let variables = variables(plan.kind);
         let completed = |plan: ProviderPlan, missing, unreadable| {
@@ -135,7 +135,7 @@ impl Environment {
     }
 }
 
-/// An address to which paths can be added.
+/// A URL to which paths can be appended.
 fn address(text: &str) -> Option<Url> {
     let url = Url::parse(text).ok()?;
     let is_plain = url.query().is_none() && url.username().is_empty() && url.password().is_none();
@@ -143,7 +143,7 @@ fn address(text: &str) -> Option<Url> {
     (is_plain && is_http && url.host_str().is_some_and(|host| !host.is_empty())).then_some(url)
 }
 
-/// The variable says where Ollama listens, in many forms: `host`, `host:port`, `:port`, or an address.
+/// The URL of Ollama. The variable has several forms: `host`, `host:port`, `:port`, or a URL.
 fn ollama_address(text: &str) -> Option<Url> {
     let has_scheme = text.contains("://");
     let text = if text.starts_with(':') { format!("127.0.0.1{text}") } else { text.to_owned() };
@@ -151,7 +151,7 @@ fn ollama_address(text: &str) -> Option<Url> {
     if !has_scheme && url.port().is_none() {
         url.set_port(Some(OLLAMA_PORT)).ok()?;
     }
-    // Who listens everywhere is reached here.
+    // A server that listens on all interfaces is reachable on this machine.
     if matches!(url.host_str(), Some("0.0.0.0" | "[::]")) {
         url.set_host(Some("127.0.0.1")).ok()?;
     }
@@ -161,7 +161,7 @@ fn ollama_address(text: &str) -> Option<Url> {
     Some(url)
 }
 
-/// The address of a provider that has one of its own.
+/// The default URL of a provider, if it has one.
 pub(crate) fn own_address(kind: ProviderKind) -> Option<&'static str> {
     match kind {
         ProviderKind::OpenAi => Some("https://api.openai.com/v1"),

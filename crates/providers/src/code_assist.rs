@@ -1,4 +1,4 @@
-//! The project that Code Assist works for: the one that is written down, else the one that Google says.
+//! The Google Cloud project for Code Assist: the configured one, else the one that Google assigns.
 
 use std::time::Duration;
 
@@ -18,10 +18,10 @@ use crate::answer::{beginning, excerpt, header};
 use crate::request_headers;
 use crate::stream::Clock;
 
-/// How often an account that is being set up is looked at, and how many times. Tests do not wait for Google.
+/// The interval and the number of checks while an account is being set up. Tests use a short interval.
 const POLL: Duration = Duration::from_millis(if cfg!(test) { 5 } else { 5000 });
 const MOST_POLLS: u32 = 24;
-/// How much of an answer is read.
+/// Maximum size of a response.
 const MOST_READ: usize = 1 << 20;
 
 const FREE_TIER: &str = "free-tier";
@@ -29,7 +29,7 @@ const LEGACY_TIER: &str = "legacy-tier";
 const PATH: &str = "/v1internal";
 const SET_IT: &str = "set `project` in the entry of the provider, or GOOGLE_CLOUD_PROJECT";
 
-/// Found out once for all who wait for it. What failed is tried again by the next.
+/// Looked up once and shared by concurrent requests. A failed lookup is repeated by the next request.
 #[derive(Debug, Default)]
 pub(crate) struct Project(OnceCell<String>);
 
@@ -42,11 +42,11 @@ impl Project {
     }
 }
 
-/// Google takes the id of a project here, and not its number.
+/// Checks that the configured project is an id and not a number, which Google rejects here.
 fn checked(project: &str) -> Result<String, ModelFault> {
     if project.bytes().all(|byte| byte.is_ascii_digit()) {
         let text =
-            format!("`{project}` is the number of a Google Cloud project; its id is wanted here");
+            format!("`{project}` is the number of a Google Cloud project; set its id instead");
         return Err(ModelFault::new(FaultKind::Credentials, text));
     }
     Ok(project.to_owned())
@@ -151,7 +151,7 @@ async fn finished(
     Err(ModelFault::new(FaultKind::Timeout, text))
 }
 
-/// It becomes part of an address.
+/// Whether the name of an operation can safely become part of a URL.
 fn is_operation(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'/');
     !name.is_empty() && name.bytes().all(is_plain)

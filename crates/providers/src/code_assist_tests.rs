@@ -1,4 +1,4 @@
-//! How the project of a Google account is found.
+//! Tests of finding the project of a Google account.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ fn assist(base: &str) -> Arc<ProviderEndpoint> {
     endpoint(plan(ProviderKind::CodeAssist, base))
 }
 
-/// The project that an endpoint finds, or why it finds none; and what it asked.
+/// The project that an endpoint finds, or the error; and its requests.
 async fn project(answers: Answers) -> (Result<String, ModelFault>, Vec<Seen>) {
     let server = Server::start(answers).await;
     let endpoint = assist(&server.base);
@@ -91,7 +91,7 @@ async fn what_is_missing_is_told() {
         project: Some("1234".into()),
         ..plan(ProviderKind::CodeAssist, "http://127.0.0.1:1")
     };
-    insta::assert_snapshot!(endpoint(numbered).project().await.unwrap_err(), @"credentials: `1234` is the number of a Google Cloud project; its id is wanted here");
+    insta::assert_snapshot!(endpoint(numbered).project().await.unwrap_err(), @"credentials: `1234` is the number of a Google Cloud project; set its id instead");
 }
 
 #[tokio::test]

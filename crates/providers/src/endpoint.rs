@@ -1,4 +1,4 @@
-//! One provider: who it is, and one question to it.
+//! One provider, and sending one request to it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,26 +21,26 @@ use crate::http_client::{HttpClients, place};
 use crate::stream::{Clock, ModelStream, Reads};
 use crate::{ProviderOrigin, answer, request_headers};
 
-/// How many turns of the demo model are remembered to have failed.
+/// Number of turns for which failures of the demo model are counted.
 const FAILED_TURNS: usize = 256;
 
-/// A provider that can be asked.
+/// A provider to which requests can be sent.
 #[derive(Debug)]
 pub struct ProviderEndpoint {
     origin: ProviderOrigin,
     plan: Arc<ProviderPlan>,
-    /// The variable that would hold its credentials, where it has none and needs some.
+    /// The variable that would hold its missing credentials.
     missing: Option<&'static str>,
-    /// A variable with an address that is none.
+    /// A variable with an invalid URL.
     unreadable: Option<&'static str>,
     base_url: Option<Url>,
-    /// The short way, where it is on this machine.
-    lines: Option<Arc<LoopbackPool>>,
+    /// The loopback connections, if the provider is on this machine.
+    pool: Option<Arc<LoopbackPool>>,
     clients: Arc<HttpClients>,
     project: Project,
-    /// Whether the backend did not take `parametersJsonSchema`.
+    /// Whether the backend rejected `parametersJsonSchema`.
     knows_only_parameters: AtomicBool,
-    /// How often the demo model has failed in each of the latest turns.
+    /// The number of failures of the demo model in each of the latest turns.
     failed: Mutex<VecDeque<(String, u32)>>,
 }
 
@@ -55,7 +55,7 @@ impl ProviderEndpoint {
         let base_url = plan.base_url.clone().or_else(own);
         Self {
             origin,
-            lines: base_url.as_ref().and_then(LoopbackPool::to),
+            pool: base_url.as_ref().and_then(LoopbackPool::to),
             base_url,
             plan: Arc::new(plan),
             missing,
@@ -67,7 +67,7 @@ impl ProviderEndpoint {
         }
     }
 
-    /// Whether tools are declared to this backend of Gemini with the older field `parameters`.
+    /// Whether tools are declared to this Gemini backend with the older field `parameters`.
     pub fn declares_parameters(&self) -> bool {
         match self.plan.tool_schema {
             ToolSchemaForm::Parameters => true,
@@ -76,14 +76,14 @@ impl ProviderEndpoint {
         }
     }
 
-    /// Notes that the backend refused the newer field; says whether the older one may be tried.
+    /// Records that the backend rejected the newer field. Returns whether the older one may be tried.
     pub fn try_parameters(&self) -> bool {
         let may = self.plan.tool_schema == ToolSchemaForm::Auto;
         if may && !self.knows_only_parameters.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 provider = self.plan.name,
                 "the backend does not take parametersJsonSchema; tools are declared with the older parameters \
-                 (`tool_schema: parameters` says so from the start)"
+                 (set `tool_schema: parameters` to do so from the start)"
             );
         }
         may
@@ -91,18 +91,17 @@ impl ProviderEndpoint {
 
     #[cfg(test)]
     pub(crate) fn by_the_long_way(self) -> Self {
-        Self { lines: None, ..self }
+        Self { pool: None, ..self }
     }
 
-    /// What the configuration and the environment say of it.
+    /// The settings from the configuration and the environment.
     pub fn plan(&self) -> &ProviderPlan {
         &self.plan
     }
 
-    /// Who answers: the model that is asked for, else the one of the configuration.
+    /// The source of a reply: this provider, with the requested model or else the configured one.
     ///
-    /// Only the demo model has one by itself: names of models come and go, each has its price, and nobody should be asked
-    /// for money by a model that they did not choose.
+    /// Only the demo model is a default: names and prices of models change, and a paid model must be chosen explicitly.
     pub fn source(&self, model: Option<&str>) -> Result<Source, ModelFault> {
         let plan = self.plan();
         let asked = model.map(str::trim).filter(|model| !model.is_empty());
@@ -118,7 +117,7 @@ impl ProviderEndpoint {
         Ok(Source { kind: plan.kind, provider: plan.name.clone(), model: model.to_owned() })
     }
 
-    /// Sends one request, once. Dropping what this gives, or the future itself, ends the request.
+    /// Sends one request, once. Dropping the future or the returned stream cancels the request.
     pub async fn ask(&self, ask: &ModelRequest<'_>) -> Result<ModelStream, ModelFault> {
         let plan = self.plan();
         if plan.kind == ProviderKind::Demo {
@@ -134,7 +133,7 @@ impl ProviderEndpoint {
         self.open(request(&ask)?, Box::new(parser)).await
     }
 
-    /// Sends what was made for the wire, and sees whether a stream comes back.
+    /// Sends a request in wire format and checks that the response is a stream.
     pub(crate) async fn open(
         &self,
         wire: WireRequest,
@@ -148,7 +147,7 @@ impl ProviderEndpoint {
         Ok(ModelStream::reading(answer, reader, clock, self.plan.clone()))
     }
 
-    /// Sends a request and waits for the head of its answer.
+    /// Sends a request and waits for the head of its response.
     pub(crate) async fn send(
         &self,
         method: Method,
@@ -160,17 +159,17 @@ impl ProviderEndpoint {
         let url = self.address(path)?;
         let place = place(&url);
         let question = HttpQuestion { method, url, headers, body };
-        let sending = question.send(self.lines.as_ref(), &self.clients);
+        let sending = question.send(self.pool.as_ref(), &self.clients);
         match timeout_at(clock.next_deadline(), sending).await {
             Ok(answer) => answer.map_err(|fault| self.scrubbed(fault)),
             Err(_) => Err(clock.fault(&place)),
         }
     }
 
-    /// Closes connections that nobody has used for long.
+    /// Closes connections that are idle for too long.
     pub(crate) fn close_unused(&self) {
-        if let Some(lines) = &self.lines {
-            lines.close_unused();
+        if let Some(pool) = &self.pool {
+            pool.close_unused();
         }
     }
 
@@ -183,17 +182,17 @@ impl ProviderEndpoint {
         let base = base.as_str().trim_end_matches('/');
         let joined = format!("{}{path}", without_version(base, path));
         Url::parse(&joined).map_err(|_| {
-            let text = format!("the address of the provider `{name}` takes no path");
+            let text = format!("no path can be appended to `base_url` of the provider `{name}`");
             ModelFault::new(FaultKind::NotFound, text)
         })
     }
 
-    /// What is known to fail is not tried.
+    /// Fails before sending if credentials or the URL are missing.
     fn refuse_unready(&self) -> Result<(), ModelFault> {
         let name = &self.plan().name;
         if let Some(variable) = self.unreadable {
             let text = format!(
-                "{variable} holds no address that the provider `{name}` could have: write one such as \
+                "{variable} is not a valid address for the provider `{name}`: set one such as \
                  `https://proxy.example/v1`"
             );
             return Err(ModelFault::new(FaultKind::NotFound, text));
@@ -207,7 +206,7 @@ impl ProviderEndpoint {
         Ok(())
     }
 
-    /// Nothing that a provider repeats gets out with a secret in it.
+    /// Removes secrets that the provider may have quoted.
     pub(crate) fn scrubbed(&self, fault: ModelFault) -> ModelFault {
         request_headers::scrubbed(self.plan(), fault)
     }
@@ -258,7 +257,7 @@ impl ProviderEndpoint {
     }
 }
 
-/// Some write the version of the API into the address, where the paths have it too: `https://.../v1beta`.
+/// The base URL without an API version that the path contains, too: `https://.../v1beta`.
 fn without_version<'a>(base: &'a str, path: &str) -> &'a str {
     let Some((shorter, version)) = base.rsplit_once('/') else { return base };
     let rest = path.strip_prefix('/').and_then(|path| path.strip_prefix(version));

@@ -1,5 +1,5 @@
-//! A request and what comes back, by either way: to a model on this machine straight over its own connection, which the
-//! turn itself reads, to all others through reqwest, with its proxies, certificates and HTTP/2.
+//! HTTP requests and responses over either client: the loopback client for a model on this machine, whose connection
+//! the turn itself reads, and reqwest, with its proxies, certificates and HTTP/2, for all others.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(crate) struct HttpQuestion {
     pub(crate) body: Bytes,
 }
 
-/// The head of an answer, and its body as it comes.
+/// The head of a response, and its body as a stream.
 #[derive(Debug)]
 pub(crate) struct ProviderResponse {
     pub(crate) url: Url,
@@ -40,19 +40,19 @@ enum ProviderResponseBody {
 impl HttpQuestion {
     pub(crate) async fn send(
         self,
-        lines: Option<&Arc<LoopbackPool>>,
+        pool: Option<&Arc<LoopbackPool>>,
         clients: &HttpClients,
     ) -> Result<ProviderResponse, ModelFault> {
-        match (lines, target(&self.url)) {
-            (Some(lines), Some(target)) => self.send_near(lines, &target).await,
-            // Boxed: it is large, and what is near does not need it.
-            _ => Box::pin(self.send_far(clients)).await,
+        match (pool, target(&self.url)) {
+            (Some(pool), Some(target)) => self.send_loopback(pool, &target).await,
+            // Boxed: the future is large, and loopback requests do not need it.
+            _ => Box::pin(self.send_remote(clients)).await,
         }
     }
 
-    async fn send_near(
+    async fn send_loopback(
         self,
-        lines: &Arc<LoopbackPool>,
+        pool: &Arc<LoopbackPool>,
         target: &PathAndQuery,
     ) -> Result<ProviderResponse, ModelFault> {
         let Self { method, url, mut headers, body } = self;
@@ -64,10 +64,10 @@ impl HttpQuestion {
             headers: &headers,
             more_headers: &[],
             body: &body,
-            // To ask again is for whoever wants the answer.
+            // Retries are up to the caller.
             repeat: RetryPolicy::Never,
         };
-        match lines.send(request).await {
+        match pool.send(request).await {
             Ok((head, rest)) => {
                 let (status, headers) = (head.status, head.headers);
                 Ok(ProviderResponse {
@@ -77,11 +77,11 @@ impl HttpQuestion {
                     body: ProviderResponseBody::Near(rest),
                 })
             }
-            Err(error) => Err(http_client::line_fault(&error, &url)),
+            Err(error) => Err(http_client::loopback_fault(&error, &url)),
         }
     }
 
-    async fn send_far(self, clients: &HttpClients) -> Result<ProviderResponse, ModelFault> {
+    async fn send_remote(self, clients: &HttpClients) -> Result<ProviderResponse, ModelFault> {
         let Self { method, url, headers, body } = self;
         let client = clients.of(&url)?;
         match client.request(method, url.clone()).headers(headers).body(body).send().await {
@@ -100,7 +100,7 @@ impl HttpQuestion {
 }
 
 impl ProviderResponse {
-    /// The next piece of the body, `None` at its end, or why there is none. Dropping the future loses nothing.
+    /// The next piece of the body, `None` at its end, or the error. Cancel-safe.
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, String> {
         match &mut self.body {
             ProviderResponseBody::Near(rest) => {

@@ -1,4 +1,4 @@
-//! The HTTP clients that all providers share to which there is no shorter way.
+//! The reqwest clients that all remote providers share.
 
 use std::error::Error;
 use std::io;
@@ -12,29 +12,29 @@ use switchboard_loopback::{LONGEST_CONNECT, LoopbackError, RequestPhase};
 use switchboard_model::is_on_this_machine;
 use url::Url;
 
-/// A peer that is gone without a word is noticed.
+/// Interval of keep-alive probes, which detect a peer that is gone.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
 pub(crate) const USER_AGENT: &str = concat!("switchboard/", env!("CARGO_PKG_VERSION"));
 
-/// One client for the world and one for this machine, which no proxy can reach. Each is made when it is needed.
+/// One client for remote providers, and one without a proxy for this machine. Each is created when it is first needed.
 #[derive(Debug, Default)]
 pub(crate) struct HttpClients {
-    near: OnceLock<Result<Client, ModelFault>>,
-    far: OnceLock<Result<Client, ModelFault>>,
+    local: OnceLock<Result<Client, ModelFault>>,
+    remote: OnceLock<Result<Client, ModelFault>>,
 }
 
 impl HttpClients {
     pub(crate) fn of(&self, url: &Url) -> Result<Client, ModelFault> {
         if is_on_this_machine(url) {
-            self.near.get_or_init(|| build(Client::builder().no_proxy())).clone()
+            self.local.get_or_init(|| build(Client::builder().no_proxy())).clone()
         } else {
-            self.far.get_or_init(|| build(Client::builder())).clone()
+            self.remote.get_or_init(|| build(Client::builder())).clone()
         }
     }
 }
 
-/// No redirect is followed: a provider has none, and credentials must not go where nobody sent them.
+/// Follows no redirects: providers do not use them, and credentials must not be sent elsewhere.
 fn build(builder: ClientBuilder) -> Result<Client, ModelFault> {
     let built = builder
         .connect_timeout(LONGEST_CONNECT)
@@ -50,7 +50,7 @@ fn build(builder: ClientBuilder) -> Result<Client, ModelFault> {
     })
 }
 
-/// What kept a request from being answered. Names host and port, and nothing else of the address.
+/// The error of a request without a response. Names host and port, and nothing else of the URL.
 pub(crate) fn transport_fault(error: &reqwest::Error, url: &Url) -> ModelFault {
     let how = match (error.is_timeout(), error.is_connect()) {
         (true, _) => Failed::TooLate,
@@ -60,8 +60,8 @@ pub(crate) fn transport_fault(error: &reqwest::Error, url: &Url) -> ModelFault {
     unanswered(how, url, &innermost(error))
 }
 
-/// The same for a request that did not go through reqwest.
-pub(crate) fn line_fault(error: &LoopbackError, url: &Url) -> ModelFault {
+/// The error of a request over the loopback client.
+pub(crate) fn loopback_fault(error: &LoopbackError, url: &Url) -> ModelFault {
     let is_late = error.cause.downcast_ref::<io::Error>();
     let is_late = is_late.is_some_and(|error| error.kind() == io::ErrorKind::TimedOut);
     let how = match error.stage {
@@ -83,15 +83,17 @@ fn unanswered(how: Failed, url: &Url, cause: &str) -> ModelFault {
     let place = place(url);
     let (kind, text) = match how {
         Failed::TooLate => {
-            let text = format!("{place} took no connection within {} s", LONGEST_CONNECT.as_secs());
+            let text =
+                format!("{place} accepted no connection within {} s", LONGEST_CONNECT.as_secs());
             (FaultKind::Unreachable, text)
         }
         Failed::Unreachable => {
             (FaultKind::Unreachable, format!("{place} cannot be reached: {cause}"))
         }
-        Failed::BrokeOff => {
-            (FaultKind::Interrupted, format!("{place} broke off before it answered: {cause}"))
-        }
+        Failed::BrokeOff => (
+            FaultKind::Interrupted,
+            format!("{place} closed the connection before it answered: {cause}"),
+        ),
     };
     ModelFault::new(kind, text)
 }
@@ -102,7 +104,7 @@ pub(crate) fn place(url: &Url) -> String {
     url.port_or_known_default().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
-/// The innermost reason. Those around it repeat the address, with its query.
+/// The innermost cause. The outer ones repeat the URL with its query.
 pub(crate) fn innermost(error: &(dyn Error + 'static)) -> String {
     let mut innermost = error.source();
     while let Some(deeper) = innermost.and_then(Error::source) {

@@ -1,8 +1,8 @@
-//! The way to models: who can be asked, where they are, how to be let in, and the stream of an answer.
+//! Model providers: configuration, credentials, requests, and the stream of a response.
 //!
-//! [`Providers`] has the entries of the configuration and those that need none. [`ProviderEndpoint::ask`] sends one
-//! request, once: whether a fault is worth another try is decided elsewhere. What comes back is a [`ModelStream`] of
-//! canonical events; what the bytes mean is the business of `switchboard-wire`.
+//! [`Providers`] has the configured providers and the built-in ones. [`ProviderEndpoint::ask`] sends one request, once:
+//! the caller decides on retries. It returns a [`ModelStream`] of canonical events; `switchboard-wire` parses the
+//! bytes.
 
 mod answer;
 mod built_in;

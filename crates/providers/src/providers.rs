@@ -1,4 +1,4 @@
-//! Everybody who can be asked.
+//! The set of all providers.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use crate::ProviderEndpoint;
 use crate::built_in::Environment;
 use crate::http_client::HttpClients;
 
-/// The providers of the configuration and those that need none. A reload replaces them in one step; who has an
-/// [`ProviderEndpoint`] keeps it.
+/// The configured and the built-in providers. A reload replaces them in one step; an existing [`ProviderEndpoint`]
+/// stays usable.
 #[derive(Debug)]
 pub struct Providers {
     environment: Environment,
@@ -35,21 +35,21 @@ impl ProviderOrigin {
     }
 }
 
-/// A provider as it may be shown.
+/// The public description of a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderInfo {
     pub name: String,
     pub kind: ProviderKind,
-    /// The model where a session names none.
+    /// The model for sessions that name none.
     pub model: Option<String>,
-    /// Without credentials; `None` for the demo model, which is nowhere.
+    /// Without credentials; `None` for the demo model, which has no URL.
     pub base_url: Option<String>,
     /// Whether it has the credentials that it needs.
     pub has_credentials: bool,
     pub source: ProviderOrigin,
 }
 
-/// A name that no provider has.
+/// The error for an unknown provider name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no provider `{name}`; {}", meant(nearest.as_deref(), known))]
 pub struct UnknownProvider {
@@ -66,7 +66,7 @@ fn meant(nearest: Option<&str>, known: &[String]) -> String {
     }
 }
 
-/// How alike two names are of which one may be meant for the other.
+/// Minimum similarity of a name that is suggested for an unknown one.
 const ALIKE: f64 = 0.75;
 
 impl Providers {
@@ -80,7 +80,7 @@ impl Providers {
         providers
     }
 
-    /// Takes a new configuration. A provider of which nothing changed stays the very same, with what it has learnt.
+    /// Applies a new configuration. Unchanged providers keep their endpoint and its state.
     pub fn set(&self, plan: &[ProviderPlan]) {
         let configured = plan.iter().cloned().map(|plan| self.environment.complete(plan));
         let configured = configured.map(|completed| (ProviderOrigin::Configured, completed));
@@ -98,7 +98,7 @@ impl Providers {
         self.endpoints.store(Arc::new(all.collect()));
     }
 
-    /// Closes connections that nobody has used for long, again and again.
+    /// Closes idle connections periodically; never returns.
     pub async fn tidy(&self) {
         loop {
             tokio::time::sleep(LoopbackPool::TIDY_EVERY).await;
@@ -106,7 +106,7 @@ impl Providers {
         }
     }
 
-    /// All of them: those of the configuration in their order, then the built-in ones.
+    /// All providers: the configured ones in their order, then the built-in ones.
     pub fn list(&self) -> Vec<ProviderInfo> {
         let info = |endpoint: &Arc<ProviderEndpoint>| {
             let plan = endpoint.plan();
@@ -122,7 +122,7 @@ impl Providers {
         self.endpoints.load().iter().map(info).collect()
     }
 
-    /// The provider of a name.
+    /// The provider with this name.
     pub fn find(&self, name: &str) -> Result<Arc<ProviderEndpoint>, UnknownProvider> {
         let endpoints = self.endpoints.load();
         let found = endpoints.iter().find(|endpoint| endpoint.plan().name == name);

@@ -1,4 +1,4 @@
-//! The headers by which a provider knows who asks.
+//! The headers that authenticate a request to a provider.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -9,20 +9,20 @@ use switchboard_chat::{FaultKind, ModelFault};
 use switchboard_model::{ProviderAuth, ProviderKind, ProviderPlan, Secret};
 
 const BETA: &str = "anthropic-beta";
-/// Without it Anthropic takes no bearer token.
+/// Anthropic accepts bearer tokens only with this beta.
 const BEARER_BETA: &str = "oauth-2025-04-20";
 const ACCOUNT: &str = "chatgpt-account-id";
 const SHORTEST_SECRET: usize = 4;
 
-/// Whether a header may be printed.
+/// Whether a header value may be printed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shown {
     Yes,
     No,
 }
 
-/// All headers of a request: what the format wants, what lets us in, and what the configuration adds. The last word is the
-/// configuration's.
+/// All headers of a request: those of the format, the credentials, and those of the configuration, which override the
+/// others.
 pub(crate) fn headers(
     plan: &ProviderPlan,
     wire: &[(&'static str, String)],
@@ -41,12 +41,12 @@ pub(crate) fn headers(
     Ok(headers)
 }
 
-/// What the configuration adds.
+/// Adds the headers of the configuration.
 pub(crate) fn configure(headers: &mut HeaderMap, plan: &ProviderPlan) -> Result<(), ModelFault> {
     plan.headers.iter().try_for_each(|(name, value)| put_secret(headers, name, value.expose()))
 }
 
-/// The credentials alone.
+/// Adds the credentials.
 pub(crate) fn authorize(headers: &mut HeaderMap, plan: &ProviderPlan) -> Result<(), ModelFault> {
     match (&plan.auth, plan.kind) {
         (ProviderAuth::None, _) => {}
@@ -77,7 +77,7 @@ pub(crate) fn authorize(headers: &mut HeaderMap, plan: &ProviderPlan) -> Result<
 }
 
 fn put(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), ModelFault> {
-    // Betas are asked for by several, and all of them mean theirs.
+    // Beta flags of several sources are combined.
     let known = headers.get(BETA).filter(|_| name.eq_ignore_ascii_case(BETA));
     let value = match known.and_then(|known| known.to_str().ok()) {
         Some(known) => joined(known, value),
@@ -111,7 +111,7 @@ fn insert(
     Ok(())
 }
 
-/// Both lists, each word once.
+/// The union of both lists.
 fn joined(first: &str, second: &str) -> String {
     let mut words: Vec<&str> = Vec::new();
     for word in first.split(',').chain(second.split(',')).map(str::trim) {
@@ -122,7 +122,7 @@ fn joined(first: &str, second: &str) -> String {
     words.join(",")
 }
 
-/// The account that a token of ChatGPT names. It is not verified: who issued the token will.
+/// The account id in a ChatGPT token. The token is not verified here; its issuer does that.
 fn account_of(token: &Secret) -> Option<String> {
     let claims = token.expose().split('.').nth(1)?;
     let claims = BASE64_URL_SAFE_NO_PAD.decode(claims.trim_end_matches('=')).ok()?;
@@ -131,14 +131,14 @@ fn account_of(token: &Secret) -> Option<String> {
     account.as_str().filter(|account| !account.is_empty()).map(str::to_owned)
 }
 
-/// Whether somebody is named who asks, by a key or by a header of the configuration.
+/// Whether there are credentials, as a key or as a header of the configuration.
 pub(crate) fn are_given(plan: &ProviderPlan) -> bool {
     let names = ["authorization", "x-api-key", "x-goog-api-key", "api-key"];
     let is_known = |name: &String| names.iter().any(|known| name.eq_ignore_ascii_case(known));
     plan.auth != ProviderAuth::None || plan.headers.keys().any(is_known)
 }
 
-/// A fault without the secrets that a provider may repeat in it, in whichever member.
+/// Removes secrets from all members of a fault: a provider may quote them.
 pub(crate) fn scrubbed(plan: &ProviderPlan, fault: ModelFault) -> ModelFault {
     ModelFault {
         message: scrub(plan, &fault.message),
@@ -148,14 +148,14 @@ pub(crate) fn scrubbed(plan: &ProviderPlan, fault: ModelFault) -> ModelFault {
     }
 }
 
-/// Takes out of a text whatever must not be shown: a provider may repeat what it was sent.
+/// Removes secrets from a text: a provider may quote what it was sent.
 fn scrub(plan: &ProviderPlan, text: &str) -> String {
     let key = match &plan.auth {
         ProviderAuth::None => None,
         ProviderAuth::ApiKey(secret) | ProviderAuth::Bearer(secret) => Some(secret),
     };
     let secrets = key.into_iter().chain(plan.headers.values()).map(Secret::expose);
-    // What is too short is no secret, and would tear words apart.
+    // Shorter values are not treated as secrets, because removing them would break up words.
     let secrets = secrets.filter(|secret| secret.len() >= SHORTEST_SECRET);
     secrets.fold(text.to_owned(), |text, secret| text.replace(secret, "***"))
 }

@@ -1,4 +1,4 @@
-//! The answer of a model while it comes.
+//! The response of a model, as a stream of events.
 
 use std::fmt;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use crate::http_answer::ProviderResponse;
 use crate::request_headers;
 
-/// What makes events of bytes. A trait, so that the transport can be tested without any format.
+/// Parses bytes into events. A trait, so that the transport can be tested without a wire format.
 pub(crate) trait Reads: Send + fmt::Debug {
     fn feed(&mut self, bytes: &[u8], out: &mut Vec<ModelEvent>);
     fn finish(&mut self, out: &mut Vec<ModelEvent>);
@@ -36,12 +36,12 @@ impl Reads for Parser {
     }
 }
 
-/// How long a provider may take.
+/// The time limits of one response.
 #[derive(Debug, Clone)]
 pub(crate) struct Clock {
     idle: Duration,
     total: Duration,
-    /// When it was heard of last.
+    /// When data last arrived.
     heard: Instant,
     end: Instant,
 }
@@ -50,7 +50,7 @@ impl Clock {
     pub(crate) fn start(plan: &ProviderPlan) -> Self {
         let now = Instant::now();
         let (idle, total) = (plan.idle_timeout, plan.total_timeout);
-        // A time that no clock can show never comes.
+        // A time beyond the range of the clock never comes.
         let end = now.checked_add(total).unwrap_or_else(|| now + NEVER);
         Self { idle, total, heard: now, end }
     }
@@ -59,7 +59,8 @@ impl Clock {
         self.heard = Instant::now();
     }
 
-    /// Whether it went on talking for too long. Who always has more to say is never waited for, so no timer ends it.
+    /// Whether the total time limit has passed. Needed because a provider that sends continuously never lets a timer
+    /// fire.
     fn is_over(&self) -> bool {
         self.heard >= self.end
     }
@@ -69,7 +70,7 @@ impl Clock {
         silent.min(self.end)
     }
 
-    /// What to say when the deadline has passed.
+    /// The fault for an exceeded deadline.
     pub(crate) fn fault(&self, who: &str) -> ModelFault {
         let text = if Instant::now() >= self.end {
             let total = render_duration(self.total);
@@ -82,8 +83,8 @@ impl Clock {
     }
 }
 
-/// Rings when a deadline has passed that moves on with every piece. The timer is not moved with it, which would cost more
-/// than reading the piece, but when it rings too early.
+/// A timer for a deadline that moves with every piece of data. The timer itself is reset only when it fires too early,
+/// because resetting it would cost more than reading the piece.
 #[derive(Debug)]
 struct Alarm(Pin<Box<Sleep>>);
 
@@ -92,7 +93,7 @@ impl Alarm {
         Self(Box::pin(sleep_until(clock.next_deadline())))
     }
 
-    /// What is awaited, or `None` when it does not come before the deadline.
+    /// The output of the future, or `None` if the deadline passes first.
     async fn unless_late<F: Future>(&mut self, clock: &Clock, awaited: F) -> Option<F::Output> {
         if clock.is_over() {
             return None;
@@ -117,8 +118,8 @@ impl Alarm {
 
 const NEVER: Duration = Duration::from_hours(24 * 365);
 
-/// The answer of a model, event by event. Dropping it closes the connection, or resets the stream on a shared one, so
-/// the provider stops.
+/// The response of a model, event by event. Dropping it closes the connection, or resets the stream on a shared one, so
+/// that the provider stops.
 #[derive(Debug)]
 pub struct ModelStream {
     source: StreamInput,
@@ -134,7 +135,7 @@ enum StreamInput {
 
 impl fmt::Debug for StreamInput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The answer would show its address and its headers.
+        // The response would show its URL and headers.
         f.write_str(match self {
             Self::Http { .. } => "Http",
             Self::Demo { .. } => "Demo",
@@ -162,11 +163,10 @@ impl ModelStream {
         Self { source: StreamInput::Demo { beats, wake: None }, clock, plan }
     }
 
-    /// What came next, at least one event; `None` after the last. The last one is always a [`ModelEvent::Finished`] or a
+    /// The next events, at least one; `None` after the last. The last event is always a [`ModelEvent::Finished`] or a
     /// [`ModelEvent::Failed`].
     ///
-    /// Dropping the future loses nothing: what was not given is given the next time, and the silence of the provider goes
-    /// on being counted.
+    /// Cancel-safe: events that were not returned are returned by the next call, and the idle time keeps counting.
     pub async fn next(&mut self) -> Option<Vec<ModelEvent>> {
         let mut events = match &mut self.source {
             StreamInput::Ended => return None,
@@ -190,14 +190,14 @@ impl ModelStream {
 
     fn end(&mut self) {
         if let StreamInput::Http { answer, .. } = &mut self.source {
-            // Where the end is here already, the connection can be used again.
+            // If the body has already ended, reading its end makes the connection reusable.
             let _ended = answer.chunk().now_or_never();
         }
         self.source = StreamInput::Ended;
     }
 }
 
-/// Reads until there is an event. Awaits nothing after it has taken bytes.
+/// Reads until there is an event. Awaits nothing after it has consumed bytes.
 async fn read(
     answer: &mut ProviderResponse,
     reader: &mut dyn Reads,
@@ -226,7 +226,7 @@ async fn read(
     events
 }
 
-/// Everything up to the next pause.
+/// Plays the script up to its next pause.
 async fn play(
     beats: &mut std::vec::IntoIter<Beat>,
     wake: &mut Option<Instant>,
@@ -241,7 +241,7 @@ async fn play(
             }
             *wake = None;
         }
-        // A pause is taken up only when nothing is held back for it.
+        // A pause is started only after all events before it were returned.
         while let Some(beat) = beats.as_slice().first() {
             if matches!(beat, Beat::Pause(_)) && !events.is_empty() {
                 return events;
@@ -278,7 +278,7 @@ mod tests {
         let mut clock = Clock::start(&plan);
         let mut alarm = Alarm::new(&clock);
         let began = Instant::now();
-        // The timer was set for 10 s, and is not moved when something is heard.
+        // The timer was set for 10 s, and is not moved when data arrives.
         advance(Duration::from_secs(6)).await;
         assert_eq!(alarm.unless_late(&clock, async { 7 }).await, Some(7));
         clock.hear();

@@ -1,4 +1,4 @@
-//! A provider on this machine, a question, and a reader that needs no wire format.
+//! Test support: a provider on this machine, a model request, and a reader without a wire format.
 
 use std::sync::{Arc, Mutex};
 
@@ -18,7 +18,7 @@ use crate::built_in::Completed;
 use crate::stream::Reads;
 use crate::{ModelStream, ProviderEndpoint, ProviderOrigin, Providers};
 
-/// Says every piece of bytes as text, but for zeros, and is done when one ends with `END`.
+/// Returns each piece of bytes as text, except zeros, and ends at a piece that ends with `END`.
 #[derive(Debug, Default)]
 pub(crate) struct Plain {
     is_done: bool,
@@ -54,7 +54,7 @@ impl Reads for Plain {
     }
 }
 
-/// A question and everything that it borrows.
+/// A model request with the data that it borrows.
 pub(crate) struct Question {
     source: Source,
     messages: Vec<Message>,
@@ -86,7 +86,7 @@ impl Question {
     }
 }
 
-/// Everything until the end.
+/// All events up to the end.
 pub(crate) async fn all(mut stream: ModelStream) -> Vec<ModelEvent> {
     let mut events = Vec::new();
     while let Some(more) = stream.next().await {
@@ -111,10 +111,10 @@ pub(crate) fn fault(events: &[ModelEvent]) -> &ModelFault {
     }
 }
 
-/// The key of every provider here.
+/// The API key of all test providers.
 pub(crate) const KEY: &str = "hunter2-s3cret";
 
-/// What a request looked like.
+/// A received request.
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
     pub(crate) path: String,
@@ -175,7 +175,7 @@ pub(crate) fn endpoint(plan: ProviderPlan) -> Arc<ProviderEndpoint> {
     Providers::new(&[plan], &|_| None).find("test").unwrap()
 }
 
-/// The same provider by both ways: straight, as what is on this machine, and through reqwest, as all others.
+/// The same provider over both clients: the loopback client and reqwest.
 pub(crate) fn endpoints(plan: &ProviderPlan) -> [Arc<ProviderEndpoint>; 2] {
     let completed = Completed { plan: plan.clone(), missing: None, unreadable: None };
     let far = ProviderEndpoint::new(ProviderOrigin::Configured, completed, Arc::default())

@@ -1,4 +1,4 @@
-//! Providers that answer well, badly and not at all, over real sockets.
+//! Tests with providers that answer well, badly and not at all, over real sockets.
 
 use std::convert::Infallible;
 use std::io::{Read as _, Write as _};
@@ -26,7 +26,7 @@ use crate::{ModelStream, ProviderEndpoint, Providers};
 
 fn event_stream(pieces: Vec<&'static str>) -> Response {
     let pieces = stream::iter(pieces).then(|piece| async move {
-        // Without a pause they would come as one.
+        // Without a pause they would arrive as one piece.
         tokio::time::sleep(Duration::from_millis(20)).await;
         Ok::<_, Infallible>(Bytes::from_static(piece.as_bytes()))
     });
@@ -87,13 +87,13 @@ async fn open(endpoint: &ProviderEndpoint, path: &str) -> Result<ModelStream, Mo
     endpoint.open(wire, Box::new(Plain::default())).await
 }
 
-/// Asks a server of its own for a path that is no stream.
+/// Sends a request to a path whose response is not a stream.
 async fn refused(path: &str) -> ModelFault {
     let server = Server::start(answers).await;
-    let [near, far] = endpoints(&plan(ProviderKind::OpenAi, &server.base));
-    let fault = open(&near, path).await.unwrap_err();
+    let [loopback, remote] = endpoints(&plan(ProviderKind::OpenAi, &server.base));
+    let fault = open(&loopback, path).await.unwrap_err();
     assert!(!format!("{fault} {fault:?}").contains("s3cret"), "{fault:?}");
-    assert_eq!(open(&far, path).await.unwrap_err(), fault, "by the long way");
+    assert_eq!(open(&remote, path).await.unwrap_err(), fault, "over reqwest");
     fault
 }
 
@@ -131,7 +131,7 @@ async fn a_stream_is_read_to_its_end_and_no_further() {
     }
 }
 
-/// Answers two requests on the first connection, and takes no other.
+/// Answers two requests on the first connection, and accepts no other.
 #[tokio::test]
 async fn a_connection_is_used_again_after_a_stream_was_read_to_its_end() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -179,7 +179,7 @@ async fn refusals_say_why_and_for_how_long() {
 async fn a_redirect_is_not_followed() {
     let fault = refused("/moved").await;
     assert_eq!((fault.kind, fault.status), (FaultKind::NotFound, Some(307)));
-    insta::assert_snapshot!(fault, @"not_found: the provider `test` answered with a redirect (307) to https://elsewhere.example/v1?key=***, which is not followed: set `base_url` to the address that is meant");
+    insta::assert_snapshot!(fault, @"not_found: the provider `test` answered with a redirect (307) to https://elsewhere.example/v1?key=***, which is not followed: set `base_url` to the final address");
 }
 
 #[tokio::test]
@@ -201,7 +201,7 @@ async fn silence_and_slowness_end_in_a_timeout() {
     }
 }
 
-/// Who always has more to say is never waited for, so no timer would end it.
+/// A provider that sends continuously never lets a timer fire.
 #[tokio::test]
 async fn a_flood_of_nothing_ends_in_a_timeout() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -281,7 +281,7 @@ async fn a_stream_that_breaks_is_an_interrupted_answer() {
     }
 }
 
-/// Reads a request, writes these bytes and hangs up.
+/// Reads a request, writes these bytes and closes the connection.
 async fn raw(answer: &'static str) -> (String, JoinSet<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
@@ -356,7 +356,7 @@ async fn who_has_no_key_or_model_is_told_where_to_put_them() {
     let fault = openai.ask(&question.ask()).await.unwrap_err();
     insta::assert_snapshot!(fault, @"credentials: the provider `openai` has no key: set OPENAI_API_KEY, or `api_key` in its entry of `providers`");
     let fault = providers.find("anthropic").unwrap().ask(&question.ask()).await.unwrap_err();
-    insta::assert_snapshot!(fault, @"not_found: ANTHROPIC_BASE_URL holds no address that the provider `anthropic` could have: write one such as `https://proxy.example/v1`");
+    insta::assert_snapshot!(fault, @"not_found: ANTHROPIC_BASE_URL is not a valid address for the provider `anthropic`: set one such as `https://proxy.example/v1`");
     insta::assert_snapshot!(openai.source(None).unwrap_err(), @"not_found: no model is named for the provider `openai`: name one with the message, or set `model` in its entry of `providers`, or OPENAI_MODEL");
     assert_eq!(openai.source(Some("gpt-5")).unwrap().model, "gpt-5");
     assert_eq!(providers.find("demo").unwrap().source(None).unwrap().model, "demo");

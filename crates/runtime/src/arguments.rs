@@ -54,7 +54,7 @@ fn check_object(
         Ok(checker) => checker,
         // The schema cannot be compiled here. The server validates the arguments anyway.
         Err(fault) => {
-            tracing::debug!(tool = %tool.name, %fault, "arguments go unchecked");
+            tracing::debug!(tool = %tool.name, %fault, "the input schema cannot be compiled; arguments are not checked");
             return Ok(None);
         }
     };

@@ -71,9 +71,7 @@ impl AttachError {
             }
             Self::Refused { refusal, .. } => Some(refusal.hint()),
             Self::TooManyOfOwner { .. } => Some("remove one of them first"),
-            Self::TooMany { .. } => {
-                Some("the operator of this board can raise `gateway.max_session_servers`")
-            }
+            Self::TooMany { .. } => Some("the operator can raise `gateway.max_session_servers`"),
             Self::Header { .. } | Self::ShuttingDown => None,
         }
     }
@@ -192,14 +190,14 @@ fn check_headers(spec: &AttachedServer) -> Result<(), AttachError> {
             return bad(written, "has a value with characters that a header cannot carry");
         }
         if name == header::AUTHORIZATION && spec.bearer.is_some() {
-            return bad(written, "says again what the bearer token says");
+            return bad(written, "repeats the credentials that the bearer token sets");
         }
         bytes += written.len() + value.expose().len();
         if !names.insert(name) {
             return bad(written, "is written twice; header names ignore case");
         }
         if names.len() > MOST_HEADERS || bytes > MOST_HEADER_BYTES {
-            return bad(written, "is one too many, or too large");
+            return bad(written, "exceeds the limit on the number or the size of headers");
         }
     }
     let is_bad_bearer = |text: &str| {

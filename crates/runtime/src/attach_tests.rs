@@ -79,7 +79,7 @@ fn headers_that_cannot_be() {
         ),
         (
             AttachedServer { bearer: Some(Secret::new("t")), ..with_header("Authorization", "x") },
-            "'Authorization' of server 'mine' says again what the bearer token says",
+            "'Authorization' of server 'mine' repeats the credentials that the bearer token sets",
         ),
         (
             AttachedServer {
@@ -90,7 +90,7 @@ fn headers_that_cannot_be() {
         ),
         (
             with_header("x-key", &"x".repeat(MOST_HEADER_BYTES)),
-            "'x-key' of server 'mine' is one too many, or too large",
+            "'x-key' of server 'mine' exceeds the limit on the number or the size of headers",
         ),
     ];
     for (spec, expected) in rows {
@@ -104,5 +104,8 @@ fn headers_that_cannot_be() {
     );
     let mut many = server("https://mcp.example/");
     many.headers.extend((0..=MOST_HEADERS).map(|n| (format!("x-{n:02}"), Secret::new("v"))));
-    refused(&many, "the header 'x-32' of server 'mine' is one too many, or too large");
+    refused(
+        &many,
+        "the header 'x-32' of server 'mine' exceeds the limit on the number or the size of headers",
+    );
 }

@@ -443,7 +443,7 @@ impl Board {
         match tokio::time::timeout(tool.limits.timeout, running).await {
             Ok(Ok(result)) => Ok(RawCallResult::of(&result)),
             Ok(Err(_panic)) => {
-                let message = format!("{} failed with a fault of its own", described(tool));
+                let message = format!("{} failed with an internal error", described(tool));
                 Err(CallError::new(CallErrorKind::Internal, message))
             }
             Err(_elapsed) => Err(timed_out(tool)),

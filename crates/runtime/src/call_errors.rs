@@ -52,7 +52,7 @@ pub(crate) fn timed_out(tool: &CatalogTool) -> CallError {
         described(tool)
     );
     CallError::new(CallErrorKind::Timeout, message)
-        .with_hint("a tool that needs longer wants a larger `timeout`")
+        .with_hint("raise `timeout` for a tool that needs longer")
 }
 
 /// The call reported progress, and then none for its whole time limit.
@@ -63,7 +63,7 @@ pub(crate) fn stalled(tool: &CatalogTool) -> CallError {
         described(tool)
     );
     CallError::new(CallErrorKind::Timeout, message)
-        .with_hint("a tool that needs longer between two reports wants a larger `timeout`")
+        .with_hint("raise `timeout` for a tool that needs longer between two reports")
 }
 
 pub(crate) fn ran_longest(tool: &CatalogTool) -> CallError {
@@ -73,7 +73,7 @@ pub(crate) fn ran_longest(tool: &CatalogTool) -> CallError {
         described(tool)
     );
     CallError::new(CallErrorKind::Timeout, message)
-        .with_hint("a tool that needs longer wants a larger `max_timeout`")
+        .with_hint("raise `max_timeout` for a tool that needs longer")
 }
 
 pub(crate) fn fell_silent(tool: &CatalogTool, silence: Duration) -> CallError {

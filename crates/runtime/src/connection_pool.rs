@@ -203,7 +203,7 @@ impl Server {
         matches!(self.spec().endpoint, Endpoint::StreamableHttp { .. })
     }
 
-    /// The key of the other era's shared connection, if the client needs that era.
+    /// The key of a connection in the other era, if the client needs that era.
     fn other_era_for(&self, client: &ClientProfile, supervised: Era) -> Option<ConnectionKey> {
         if self.spec().era != EraChoice::Auto {
             return None;

@@ -318,10 +318,10 @@ impl Server {
         match tokio::time::timeout(TELLING_LIMIT, telling).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
-                tracing::warn!(%server, %error, "the server does not report what is wanted");
+                tracing::warn!(%server, %error, "the server refuses a subscription or the log level");
             }
             Err(_elapsed) => {
-                tracing::warn!(%server, "the server does not answer what it is to report");
+                tracing::warn!(%server, "the server does not answer a subscription or the log level");
             }
         }
     }
@@ -337,7 +337,7 @@ impl Server {
         if let Some(level) = level.filter(|_| can_log) {
             let telling = connection.set_log_level(level);
             if !matches!(tokio::time::timeout(TELLING_LIMIT, telling).await, Ok(Ok(()))) {
-                tracing::debug!(server = %self.spec().name, "the log level was not taken");
+                tracing::debug!(server = %self.spec().name, "the log level was not accepted");
             }
         }
     }

@@ -58,7 +58,7 @@ impl Board {
             Ok(()) => {
                 for setting in waiting {
                     tracing::warn!(
-                        "`{setting}` has changed: restart for it to take effect; until then the one of the start counts"
+                        "`{setting}` has changed: restart for it to take effect; until then the old value applies"
                     );
                 }
                 tracing::info!(
@@ -82,7 +82,7 @@ async fn watch(board: &Board, source: &ConfigSource) {
     let mut hangup = match signal(SignalKind::hangup()) {
         Ok(hangup) => hangup,
         Err(error) => {
-            tracing::error!(%error, "SIGHUP cannot be heard; the configuration is not reloaded");
+            tracing::error!(%error, "SIGHUP cannot be handled; the configuration is not reloaded");
             return;
         }
     };
@@ -112,7 +112,7 @@ async fn watch(board: &Board, source: &ConfigSource) {
         // The running reload may wait forever, and for a server that this change removes.
         if is_reloading {
             tracing::info!(
-                "the configuration is read again; the reload that was waiting for servers is given up"
+                "the configuration is read again; the reload that was waiting for servers is cancelled"
             );
         }
     }

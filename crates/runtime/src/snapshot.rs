@@ -192,7 +192,7 @@ impl Snapshot {
         scope.check(self.index(), &self.content.exposure, &self.content.known_servers)
     }
 
-    /// The view for this scope, selection and declared tools; shared by all callers with the same ones.
+    /// The view for this scope, this selection and the tools declared before; shared by all callers with the same ones.
     pub fn view(
         &self,
         scope: &Arc<Scope>,

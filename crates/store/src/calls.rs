@@ -29,47 +29,47 @@ const COLUMNS: [&str; 17] = [
     "client",
 ];
 
-/// Each statement costs a way to the connection's thread and back, so many records share one. A batch is cut into
-/// these few sizes, because a statement for every length would have to be prepared each time. The last one is 1:
-/// it takes what is left.
+/// Numbers of rows of one INSERT, largest first. Each statement is a round trip to the connection's thread, so many
+/// records share one. A batch is split into these few sizes, because every other length would need a prepared statement
+/// of its own.
 const ROWS_AT_ONCE: [usize; 4] = [64, 16, 4, 1];
 
 static INSERTS: LazyLock<[(usize, String); 4]> =
     LazyLock::new(|| ROWS_AT_ONCE.map(|rows| (rows, insert(rows))));
 
-/// Which records to read.
+/// Selects call records.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallFilter {
-    /// At most this many.
+    /// Maximum number of records.
     pub limit: u32,
     /// Only calls of this tool: its canonical or bare name, or the name that the caller used.
     pub tool: Option<String>,
     /// Only calls of tools of this server.
     pub server: Option<String>,
-    /// Only calls of one of these sessions; of any where there is none.
+    /// Only calls of one of these sessions; empty means all sessions.
     pub sessions: Vec<String>,
-    /// Only calls that ended so.
+    /// Only calls with this outcome.
     pub outcome: Option<CallOutcome>,
-    /// Only calls that came in at this moment or later, in milliseconds since 1970.
+    /// Only calls that arrived at this time or later, in milliseconds since 1970.
     pub since_ms: Option<i64>,
-    /// Only calls that ended at this moment or later. A record is written when its call ends, so this finds what is
-    /// new, also of calls that began long ago. It reads every record.
+    /// Only calls that ended at this time or later. A record is written when its call ends, so this finds new records,
+    /// also of calls that began long ago. It reads every record.
     pub ended_since_ms: Option<i64>,
-    /// Only calls older than this one: the last of the page before. Once that one has been pruned, everything
-    /// older has been too, and the page is empty.
+    /// Only calls older than this one, which is the last of the previous page. If it has been pruned, all older ones
+    /// have been too, and the page is empty.
     pub before: Option<CallId>,
 }
 
 impl CallFilter {
-    /// The newest `limit` records, whatever they are.
+    /// The newest `limit` records.
     pub fn newest(limit: u32) -> Self {
         Self { limit, ..Self::default() }
     }
 }
 
 impl Store {
-    /// Records calls, all or none of them. A record whose id is already there is left as it is, so a batch may
-    /// be tried again when it is not known whether the first attempt went through.
+    /// Records calls in one transaction. A record whose id already exists is left unchanged, so a batch can be repeated
+    /// when the outcome of the first attempt is unknown.
     pub async fn record_calls(&self, records: &[CallRecord]) -> Result<(), StoreError> {
         if records.is_empty() {
             return Ok(());
@@ -86,10 +86,10 @@ impl Store {
         write.commit().await
     }
 
-    /// The records that the filter lets through, newest first: by id, which begins with the time they came in.
+    /// The records that match the filter, newest first: by id, which begins with the time of arrival.
     ///
-    /// An outcome that only a newer version knows is shown as an internal error with that word in its message;
-    /// a face that this version does not know is [`StoreError::Unreadable`], because there is no honest guess.
+    /// An outcome that only a newer version knows is returned as an internal error with that word in its message. An
+    /// unknown face is [`StoreError::Unreadable`].
     pub async fn recent_calls(&self, filter: &CallFilter) -> Result<Vec<CallRecord>, StoreError> {
         select(filter)
             .build()
@@ -101,7 +101,7 @@ impl Store {
 }
 
 impl Store {
-    /// The tools of which there are records, in the order of their names; a bounded number of them.
+    /// The tools that have records, in the order of their names; a bounded number of them.
     pub async fn recorded_tools(&self) -> Result<Vec<CanonicalName>, StoreError> {
         const MOST: i64 = 10_000;
         let tools = sqlx::query(

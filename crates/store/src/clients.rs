@@ -1,7 +1,7 @@
-//! Legacy clients of the gateway, so that a restart does not make them begin again.
+//! MCP clients of the session era, which survive a restart of the process.
 //!
-//! The id of a `client` session is all that its client has to show, so whoever reads the database must not find
-//! it there. Such a session is stored under a hash of its id, and there is no way to be let in with the hash.
+//! The id of a `client` entry is its only credential, so the database must not reveal it. Such an entry is stored under
+//! a hash of its id, and the hash is not accepted as an id.
 
 use std::collections::HashMap;
 
@@ -11,15 +11,15 @@ use sqlx::sqlite::{Sqlite, SqliteConnection, SqliteRow};
 use crate::rows::client_from_row;
 use crate::{Store, StoreError};
 
-/// The kind whose ids are secrets.
+/// The kind whose ids are secret.
 const CLIENT: &str = "client";
-/// How many rows go into one statement: far within what `SQLite` lets one statement bind.
+/// Number of rows of one statement, well below the limit of `SQLite` for bound values.
 const ROWS_AT_ONCE: usize = 500;
 
-/// The connection of a legacy client, as far as it outlives a process.
+/// The stored state of a session-era client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredClient {
-    /// Ids are unique within their kind. Of a `client`, [`Store::clients`] gives a hash in its place.
+    /// Ids are unique within their kind. For a `client`, [`Store::clients`] returns a hash instead.
     pub id: String,
     /// `client`, `endpoint` or `principal`.
     pub kind: String,
@@ -27,17 +27,17 @@ pub struct StoredClient {
     pub owner: String,
     /// The session that it belongs to.
     pub session: Option<String>,
-    /// JSON that only the gateway understands.
+    /// JSON that only the MCP server interprets.
     pub state: String,
-    /// When it was first put here.
+    /// When it was first stored.
     pub created_at_ms: i64,
     /// When it was last used.
     pub last_seen_at_ms: i64,
 }
 
 impl Store {
-    /// Keeps sessions, all or none of them, with the ids that clients have. What was there under the same kind and
-    /// id is replaced, except for the time of its creation.
+    /// Stores clients in one transaction, with their plain ids. An entry with the same kind and id is replaced, except
+    /// for the time of its creation.
     pub async fn put_clients(&self, sessions: &[StoredClient]) -> Result<(), StoreError> {
         if sessions.is_empty() {
             return Ok(());
@@ -48,8 +48,8 @@ impl Store {
         write.commit().await
     }
 
-    /// The session with this id, with the id as it was asked for, so that it can be put back. Should a client and
-    /// an endpoint ever have the same id, the client's.
+    /// The client with this id; the returned id is the given one, so that it can be stored again. If a client and an
+    /// endpoint have the same id, the client is returned.
     pub async fn client(&self, id: &str) -> Result<Option<StoredClient>, StoreError> {
         let found = sqlx::query(
             "SELECT * FROM gateway_sessions WHERE (kind = 'client' AND id = $1) OR (kind <> 'client' AND id = $2)
@@ -64,7 +64,7 @@ impl Store {
         Ok(found.map(|session| StoredClient { id: id.to_owned(), ..session }))
     }
 
-    /// The sessions of an owner, of a kind, or all, oldest first. Ids of clients are hashes here.
+    /// The clients of an owner, of a kind, or all, oldest first. Ids of kind `client` are hashes.
     pub async fn clients(
         &self,
         owner: Option<&str>,
@@ -86,8 +86,7 @@ impl Store {
             .map_err(|error| self.fault("read sessions", error))
     }
 
-    /// Forgets sessions and says how many there were. Takes ids as clients have them and as
-    /// [`Store::clients`] gives them.
+    /// Deletes clients and returns their number. Accepts plain ids and those that [`Store::clients`] returns.
     pub async fn delete_clients(&self, ids: &[String]) -> Result<u64, StoreError> {
         if ids.is_empty() {
             return Ok(0);
@@ -99,7 +98,7 @@ impl Store {
         Ok(deleted)
     }
 
-    /// Forgets the sessions of a kind that were last seen before this moment and says how many there were.
+    /// Deletes the clients of a kind that were last seen before this time, and returns their number.
     pub async fn expire_clients(&self, kind: &str, seen_before_ms: i64) -> Result<u64, StoreError> {
         let mut write = self.write("expire sessions").await?;
         let expired =
@@ -114,8 +113,7 @@ impl Store {
         Ok(expired)
     }
 
-    /// Notes when sessions were last used, by the ids that clients have. Never goes back in time; unknown ids
-    /// change nothing.
+    /// Records when clients were last used, by their plain ids. A time never decreases; unknown ids are ignored.
     pub async fn touch_clients(&self, seen: &[(String, i64)]) -> Result<(), StoreError> {
         if seen.is_empty() {
             return Ok(());
@@ -174,7 +172,7 @@ pub(crate) async fn touch_clients(
     on: &mut SqliteConnection,
     seen: &[(String, i64)],
 ) -> Result<(), sqlx::Error> {
-    // One row per session: which one of two rows an update would take is not said.
+    // One row per client: with two rows, the one that an update uses is undefined.
     let mut latest: HashMap<&str, i64> = HashMap::with_capacity(seen.len());
     for (id, at_ms) in seen {
         let known = latest.entry(id).or_insert(*at_ms);
@@ -199,12 +197,12 @@ pub(crate) async fn touch_clients(
     Ok(())
 }
 
-/// What stands in the column `id`.
+/// The value of the column `id`.
 fn stored_id(kind: &str, id: &str) -> String {
     if kind == CLIENT { hashed(id) } else { id.to_owned() }
 }
 
-/// Ids are random and long, so a plain hash cannot be searched through.
+/// A plain hash is enough, because ids are long and random.
 fn hashed(id: &str) -> String {
     format!("blake3:{}", blake3::hash(id.as_bytes()).to_hex())
 }

@@ -1,4 +1,4 @@
-//! Which era a server spoke when it was last asked, so that a start need not ask again.
+//! The protocol era of each server, so that a start need not probe it again.
 
 use switchboard_model::{Era, ServerName};
 
@@ -6,8 +6,7 @@ use crate::rows::era_from_word;
 use crate::{Store, StoreError};
 
 impl Store {
-    /// Keeps the verdict on a server. `fingerprint` stands for its place: a verdict on another place does not
-    /// hold, and there is only the last one per server.
+    /// Stores the era of a server. `fingerprint` identifies its endpoint; only the last era of a server is kept.
     pub async fn remember_era(
         &self,
         server: &ServerName,
@@ -31,8 +30,8 @@ impl Store {
         write.commit().await
     }
 
-    /// The verdict, if it is about this place and was made at `not_older_than_ms` or later. A word that this
-    /// version does not know is no verdict: the server is asked again.
+    /// The era, if it was found for this endpoint at `not_older_than_ms` or later. A word that this version does not
+    /// know counts as no era.
     pub async fn remembered_era(
         &self,
         server: &ServerName,

@@ -1,4 +1,4 @@
-//! What can go wrong with a database, in terms of what somebody can do about it.
+//! Errors of the database, by what the operator can do about them.
 
 use std::error::Error;
 use std::io;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use sqlx::migrate::MigrateError;
 
-/// Why the store did not do what it was asked.
+/// Why an operation of the store failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -15,7 +15,7 @@ pub enum StoreError {
     Inaccessible {
         /// The directory or file.
         file: PathBuf,
-        /// What the system said.
+        /// The system error.
         source: io::Error,
     },
     /// The file can be read but not written.
@@ -23,18 +23,18 @@ pub enum StoreError {
     ReadOnly {
         /// The database.
         file: PathBuf,
-        /// What `SQLite` said.
+        /// The error of `SQLite`.
         source: sqlx::Error,
     },
-    /// The file is no database, or a broken one.
+    /// The file is not a database, or is corrupt.
     #[error("{} is damaged or is not a database", file.display())]
     Damaged {
         /// The database.
         file: PathBuf,
-        /// What `SQLite` said.
+        /// The error of `SQLite`.
         source: sqlx::Error,
     },
-    /// A newer version has already changed the layout.
+    /// A newer version has already changed the schema.
     #[error("the database {} was made by a newer version (it has migration {migration})", file.display())]
     Newer {
         /// The database.
@@ -42,32 +42,32 @@ pub enum StoreError {
         /// The migration that this version does not know.
         migration: i64,
     },
-    /// The layout cannot be brought up to date.
-    #[error("cannot bring the layout of the database {} up to date", file.display())]
+    /// The schema cannot be migrated.
+    #[error("cannot migrate the schema of the database {}", file.display())]
     Migration {
         /// The database.
         file: PathBuf,
-        /// What the migrator said.
+        /// The error of the migrator.
         source: Box<MigrateError>,
     },
-    /// Somebody else held the lock for longer than we wait.
+    /// Another process held the lock for too long.
     #[error("the database {} stayed locked for too long (cannot {operation})", file.display())]
     Busy {
         /// The database.
         file: PathBuf,
-        /// What was being done.
+        /// The operation.
         operation: &'static str,
-        /// What `SQLite` or the pool said.
+        /// The error of `SQLite` or of the pool.
         source: sqlx::Error,
     },
-    /// There is no room left.
+    /// The disk is full.
     #[error("no space left for the database {} (cannot {operation})", file.display())]
     Full {
         /// The database.
         file: PathBuf,
-        /// What was being done.
+        /// The operation.
         operation: &'static str,
-        /// What `SQLite` said.
+        /// The error of `SQLite`.
         source: sqlx::Error,
     },
     /// The disk reports errors.
@@ -75,19 +75,19 @@ pub enum StoreError {
     Disk {
         /// The database.
         file: PathBuf,
-        /// What was being done.
+        /// The operation.
         operation: &'static str,
-        /// What `SQLite` said.
+        /// The error of `SQLite`.
         source: sqlx::Error,
     },
-    /// A row holds what this version cannot read.
+    /// A row has a value that this version cannot read.
     #[error("cannot {operation}: a row of the database {} has a value that this version does not understand", file.display())]
     Unreadable {
         /// The database.
         file: PathBuf,
-        /// What was being done.
+        /// The operation.
         operation: &'static str,
-        /// Which value.
+        /// The value.
         source: sqlx::Error,
     },
     /// Another key has this name already.
@@ -98,20 +98,20 @@ pub enum StoreError {
         /// The name.
         name: String,
     },
-    /// A result that is larger than what is kept of one owner.
+    /// A result that is larger than the limit of one owner.
     #[error("a result of {bytes} bytes is more than the {most} that are kept in the database {}", file.display())]
     TooLarge {
         /// The database.
         file: PathBuf,
-        /// How large it is.
+        /// Its size.
         bytes: u64,
-        /// How large it may be.
+        /// The limit.
         most: u64,
     },
-    /// The system gave no random bytes.
+    /// The system provided no random bytes.
     #[error("cannot get random bytes from the system")]
     NoRandomness {
-        /// What the system said.
+        /// The system error.
         source: io::Error,
     },
     /// The store was closed before.
@@ -125,15 +125,15 @@ pub enum StoreError {
     Query {
         /// The database.
         file: PathBuf,
-        /// What was being done.
+        /// The operation.
         operation: &'static str,
-        /// What `SQLite` said.
+        /// The error of `SQLite`.
         source: sqlx::Error,
     },
 }
 
 impl StoreError {
-    /// The way out, when there is one.
+    /// What the operator can do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Inaccessible { .. } | Self::ReadOnly { .. } => Some(
@@ -170,7 +170,7 @@ impl StoreError {
         }
     }
 
-    /// The reason without names of files, for callers that may not learn them. The log has the rest.
+    /// The reason without file names, for callers that must not learn them. The log has the full message.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Inaccessible { .. } => "its database cannot be opened",
@@ -181,8 +181,8 @@ impl StoreError {
             Self::Disk { .. } => "the disk of its data directory reports errors",
             Self::Closed { .. } => "it is closed, the board is about to stop",
             Self::NameTaken { .. } => "the name is taken",
-            Self::TooLarge { .. } => "it is larger than what is kept of one caller",
-            Self::NoRandomness { .. } => "the system gives no random bytes",
+            Self::TooLarge { .. } => "it exceeds the limit for one caller",
+            Self::NoRandomness { .. } => "the system provides no random bytes",
             Self::Newer { .. }
             | Self::Migration { .. }
             | Self::Unreadable { .. }
@@ -190,7 +190,7 @@ impl StoreError {
         }
     }
 
-    /// The word for the reason, of which there are few.
+    /// A word for the reason, from a small fixed set.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Inaccessible { .. } => "inaccessible",
@@ -229,13 +229,13 @@ impl StoreError {
         }
     }
 
-    /// The message with all that led to it, for a log.
+    /// The message with all of its causes, for a log.
     pub fn in_full(&self) -> String {
         let mut told = self.to_string();
         let mut cause = self.source();
         while let Some(error) = cause {
             let text = error.to_string();
-            // Some repeat what led to them.
+            // Some messages repeat their cause.
             if !told.ends_with(&text) {
                 told = format!("{told}: {text}");
             }
@@ -271,20 +271,20 @@ impl StoreError {
             MigrateError::VersionMissing(migration) if migration > known => {
                 Self::Newer { file: file.to_path_buf(), migration }
             }
-            MigrateError::Execute(source) => Self::from_sqlx(file, "read the layout", source),
+            MigrateError::Execute(source) => Self::from_sqlx(file, "read the schema", source),
             source => Self::Migration { file: file.to_path_buf(), source: Box::new(source) },
         }
     }
 }
 
-/// A [`StoreError`] that several callers can be told: what it says names no file of this machine.
+/// A [`StoreError`] that can be cloned and shown to callers: its message contains no file name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the store failed: {reason}; nothing was changed")]
 pub struct StoreFailure {
     pub reason: &'static str,
     /// Whether the same request can succeed later.
     pub is_outage: bool,
-    /// The whole message, for the log.
+    /// The full message, for the log.
     pub in_full: String,
 }
 
@@ -300,7 +300,7 @@ impl From<StoreError> for StoreFailure {
     }
 }
 
-/// The low byte of `SQLite`'s extended result code, which says the kind; the rest says where it arose.
+/// The low byte of `SQLite`'s extended result code, which is the primary code.
 fn primary_code(error: &sqlx::Error) -> Option<u32> {
     let code = error.as_database_error()?.code()?.parse::<u32>().ok()?;
     Some(code & 0xff)

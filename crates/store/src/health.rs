@@ -1,8 +1,8 @@
-//! Whether the database takes writes: an outage begins with the first write that fails for a reason outside of this
+//! Detects outages of the database: an outage begins with the first write that fails for a reason outside of this
 //! program, and ends with the next commit.
 //!
-//! While it lasts, one task tries a write of its own every [`PROBE_EVERY`], so that the end is noticed even when nobody
-//! else writes. The outage is logged when it begins and when it ends, not for every write that fails in between.
+//! During an outage, one task tries a write of its own every [`PROBE_EVERY`], so that the end is noticed even without
+//! other writes. The outage is logged when it begins and when it ends, not for every failed write.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,24 +15,24 @@ use tokio_util::task::TaskTracker;
 use crate::{Store, StoreError};
 
 const PROBE_EVERY: Duration = Duration::from_millis(500);
-/// How much the probe writes. A write that is much smaller than what callers write would end an outage too early: a full
-/// disk may still have room for a page.
+/// Size of the probe's write. A much smaller write than those of callers would end an outage too early: a full disk may
+/// still have room for one page.
 const PROBE_BYTES: i64 = 64 * 1024;
 
-/// A time in which writes fail.
+/// A period in which writes fail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreOutage {
-    /// Why, without names of files.
+    /// The reason, without file names.
     pub reason: &'static str,
     pub since: Instant,
-    /// Writes that failed so far.
+    /// Number of failed writes so far.
     pub failed_writes: u64,
 }
 
 #[derive(Debug)]
 pub(crate) struct Health {
     outage: watch::Sender<Option<StoreOutage>>,
-    /// The same as `outage`, for a look that costs nothing.
+    /// Whether there is an outage; cheaper to read than `outage`.
     is_failing: AtomicBool,
     probe: TaskTracker,
 }
@@ -49,7 +49,7 @@ impl Default for Health {
 }
 
 impl Health {
-    /// Notes that a write was committed.
+    /// Records a committed write.
     pub(crate) fn committed(&self) {
         if !self.is_failing.load(Ordering::Acquire) {
             return;
@@ -69,7 +69,7 @@ impl Health {
         }
     }
 
-    /// Notes that a write failed, and says whether an outage began with it.
+    /// Records a failed write. Returns whether an outage began with it.
     fn failed(&self, error: &StoreError) -> bool {
         if !error.is_outage() {
             return false;
@@ -96,17 +96,17 @@ impl Health {
 }
 
 impl Store {
-    /// The outage that lasts, if there is one.
+    /// The current outage, if there is one.
     pub fn outage(&self) -> Option<StoreOutage> {
         self.health.outage.borrow().clone()
     }
 
-    /// Follows the beginning and the end of outages.
+    /// Announces the beginning and the end of outages.
     pub fn outages(&self) -> watch::Receiver<Option<StoreOutage>> {
         self.health.outage.subscribe()
     }
 
-    /// Whether a write can be made now; makes one to see.
+    /// Checks that the store accepts writes, by making one.
     pub async fn check_writable(&self) -> Result<(), StoreError> {
         let mut write = self.write("try a write").await?;
         sqlx::query("REPLACE INTO write_probe (singleton, filler) VALUES (1, zeroblob($1))")
@@ -117,7 +117,7 @@ impl Store {
         write.commit().await
     }
 
-    /// Notes a failed write. The first one of an outage starts the task that looks for its end.
+    /// Records a failed write. The first one of an outage starts the probe task.
     pub(crate) fn note_failure(&self, error: &StoreError) {
         if self.health.failed(error) {
             let store = self.clone();

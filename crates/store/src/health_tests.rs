@@ -10,7 +10,7 @@ use crate::StoredSession;
 
 type Writing<'a> = Pin<Box<dyn Future<Output = Result<(), StoreError>> + 'a>>;
 
-/// Far longer than the end of an outage takes to be noticed.
+/// Far longer than it takes to notice the end of an outage.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn session(id: &str, bytes: usize) -> StoredSession {
@@ -29,8 +29,7 @@ fn session(id: &str, bytes: usize) -> StoredSession {
     }
 }
 
-/// Sets how many pages the file may have, on every connection that the store has: more is `SQLITE_FULL`, as on a disk
-/// without space.
+/// Limits the number of pages of the file on every connection of the store: more is `SQLITE_FULL`, as on a full disk.
 async fn limit_pages(store: &Store, pages: u32) {
     let mut all = Vec::new();
     for _ in 0..4 {
@@ -61,7 +60,7 @@ async fn a_connection_whose_rollback_failed_is_not_used_again() {
     assert_eq!(outage.reason, "no space is left on the disk of its data directory");
     assert_eq!(store.sessions(None).await.unwrap().len(), 1, "what is there can be read");
 
-    // Each connection that had no room is replaced by one that knows of no limit.
+    // Each connection that failed is replaced by one without the limit.
     let mut written = false;
     for _ in 0..8 {
         match store.put_sessions(&large, &[]).await {

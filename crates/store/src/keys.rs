@@ -1,4 +1,4 @@
-//! API keys: who may ask. The store sees hashes only; what a key looks like is no concern of it.
+//! API keys. The store has only their hashes and does not know their format.
 
 use sqlx::Row;
 use sqlx::sqlite::SqliteRow;
@@ -6,28 +6,28 @@ use sqlx::sqlite::SqliteRow;
 use crate::rows::{bytes32, key_from_row};
 use crate::{Store, StoreError};
 
-/// What is known of an API key, except what it is.
+/// The metadata of an API key, without the key itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredKey {
-    /// Made once and never used for another key.
+    /// Unique; never used for another key.
     pub id: String,
-    /// What people call it. No two keys that are not revoked have the same.
+    /// The display name. Keys that are not revoked have different names.
     pub name: String,
     /// `admin`, `operator` or `client`.
     pub role: String,
-    /// When it was made.
+    /// When it was created.
     pub created_at_ms: i64,
-    /// When it last opened the door, give or take the pause between two notes.
+    /// When it was last used; updated at intervals, so it may be slightly out of date.
     pub last_used_at_ms: Option<i64>,
-    /// Since when it opens nothing.
+    /// When it was revoked.
     pub revoked_at_ms: Option<i64>,
-    /// From when on it opens nothing.
+    /// When it expires.
     pub expires_at_ms: Option<i64>,
 }
 
 impl Store {
-    /// Keeps a key under the hash by which it will be known again. A name that another key has, unless that one is
-    /// revoked, is [`StoreError::NameTaken`].
+    /// Stores a key with its hash. A name that another key has, unless that one is revoked, is
+    /// [`StoreError::NameTaken`].
     pub async fn add_key(&self, key: &StoredKey, hash: &[u8; 32]) -> Result<(), StoreError> {
         let mut write = self.write("add a key").await?;
         let added = sqlx::query(
@@ -55,7 +55,7 @@ impl Store {
         write.commit().await
     }
 
-    /// Every key that there ever was, oldest first.
+    /// All keys, including revoked ones, oldest first.
     pub async fn keys(&self) -> Result<Vec<StoredKey>, StoreError> {
         sqlx::query("SELECT * FROM api_keys ORDER BY created_at_ms, id")
             .try_map(|row: SqliteRow| key_from_row(&row))
@@ -64,8 +64,7 @@ impl Store {
             .map_err(|error| self.fault("read the keys", error))
     }
 
-    /// The keys that are not revoked, with their hashes. Whether one has expired is for the caller to see, who
-    /// knows what time it is.
+    /// The keys that are not revoked, with their hashes. The caller checks whether one has expired.
     pub async fn key_hashes(&self) -> Result<Vec<(StoredKey, [u8; 32])>, StoreError> {
         sqlx::query("SELECT * FROM api_keys WHERE revoked_at_ms IS NULL ORDER BY created_at_ms, id")
             .try_map(|row: SqliteRow| {
@@ -76,12 +75,12 @@ impl Store {
             .map_err(|error| self.fault("read the keys", error))
     }
 
-    /// Revokes the key with this id or, if there is none, with this name. False when there is neither, or it was
-    /// revoked before.
+    /// Revokes the key with this id or, if there is none, with this name. Returns `false` if there is no such key, or
+    /// if it was already revoked.
     pub async fn revoke_key(&self, id_or_name: &str, now_ms: i64) -> Result<bool, StoreError> {
         let mut write = self.write("revoke a key").await?;
         let mut revoked = 0;
-        // A name may look like the id of another key; that other key must not go with it.
+        // A name may equal the id of another key, which must not be revoked with it.
         for update in [
             "UPDATE api_keys SET revoked_at_ms = $2 WHERE revoked_at_ms IS NULL AND id = $1",
             "UPDATE api_keys SET revoked_at_ms = $2 WHERE revoked_at_ms IS NULL AND name = $1",
@@ -100,7 +99,7 @@ impl Store {
         Ok(revoked > 0)
     }
 
-    /// Notes that a key was used. Never goes back in time, whatever order notes come in.
+    /// Records that a key was used. The time never decreases, in whatever order the updates arrive.
     pub async fn touch_key(&self, id: &str, now_ms: i64) -> Result<(), StoreError> {
         let mut write = self.write("note the use of a key").await?;
         sqlx::query(

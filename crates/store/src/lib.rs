@@ -1,13 +1,14 @@
-//! What outlives the process: what servers had, which era they speak, the catalog revision, call records, large
-//! results, API keys, sessions of the gateway and sign-ins at servers (spec, sections 2, 3, 7 and 9).
+//! The persistent state: remembered tools and eras of servers, the catalog revision, call records, large results, API
+//! keys, sessions, clients and conversations, and sign-ins to servers.
 //!
-//! [`Store`] is a concrete type with plain methods; `SQLite` in WAL mode stands behind it. The SQL keeps to what
-//! `PostgreSQL` also understands (`$1`, row values, upserts, window functions), and rows meet the model only in
-//! `rows`, so that a second backend replaces `open` and the few statements that cannot be shared.
+//! [`Store`] is a concrete type over `SQLite` in WAL mode. The SQL is limited to what `PostgreSQL` also supports (`$1`,
+//! row values, upserts, window functions), and only `rows` converts between rows and the model, so that a second
+//! backend would replace `open` and a few statements.
 //!
 //! Invariants:
-//! - Every write is one immediate transaction, and is done when it is committed; no write waits without a bound. Dropping a future of this crate leaves all of its write or none.
-//! - Time is given by the caller; nothing here reads a clock to decide what is old.
+//! - Every write is one immediate transaction. A function that writes returns after the commit, and no write waits
+//!   without a limit. Dropping a future of this crate leaves its write complete or undone.
+//! - The caller provides the time; nothing here reads a clock to decide what is old.
 //! - Any number of processes may use one directory at the same time.
 
 mod calls;

@@ -1,4 +1,4 @@
-//! The messages of a session, and results of calls that are not yet messages.
+//! The messages of a session, and results of calls that are not part of a message yet.
 
 use sqlx::sqlite::SqliteConnection;
 
@@ -6,8 +6,8 @@ use crate::rows::signed;
 use crate::{Store, StoreError};
 
 impl Store {
-    /// Puts messages behind those that a session has. `expected` is how many it has; another number means that
-    /// somebody else was quicker, and nothing is put: then it is `false`.
+    /// Appends messages to those of a session. `expected` is the number of messages that it has. If the number differs,
+    /// another process has written in the meantime: nothing is stored and `false` is returned.
     pub async fn append_messages(
         &self,
         session: &str,
@@ -30,8 +30,8 @@ impl Store {
         Ok(true)
     }
 
-    /// Puts messages in the place of those that a session has. `expected` is how many it has; another number means that
-    /// somebody else was quicker, and nothing is put: then it is `false`.
+    /// Replaces the messages of a session. `expected` is the number of messages that it has. If the number differs,
+    /// another process has written in the meantime: nothing is stored and `false` is returned.
     pub async fn replace_messages(
         &self,
         session: &str,
@@ -45,7 +45,7 @@ impl Store {
             .await
             .map_err(|error| write.fault(error))?;
         if deleted.rows_affected() != expected {
-            // The transaction ends here, and nothing is deleted.
+            // Dropping the transaction rolls it back; nothing is deleted.
             return Ok(false);
         }
         let put = put_messages(write.on(), session, 0, messages).await;
@@ -54,7 +54,7 @@ impl Store {
         Ok(true)
     }
 
-    /// The messages of a session, in their order.
+    /// The messages of a session, in order.
     pub async fn messages(&self, session: &str) -> Result<Vec<String>, StoreError> {
         sqlx::query_scalar(
             "SELECT message FROM session_messages WHERE session = $1 ORDER BY position",
@@ -65,7 +65,7 @@ impl Store {
         .map_err(|error| self.fault("read messages", error))
     }
 
-    /// Keeps the result of a call whose reply has other calls that still run, until the next messages are put.
+    /// Stores the result of a call while other calls of the same reply are running, until the next messages are stored.
     pub async fn keep_call_result(
         &self,
         session: &str,
@@ -86,7 +86,7 @@ impl Store {
         write.commit().await
     }
 
-    /// The results of calls of a session that are not among its messages yet.
+    /// The call results of a session that are not part of its messages yet.
     pub async fn call_results(&self, session: &str) -> Result<Vec<String>, StoreError> {
         sqlx::query_scalar(
             "SELECT result FROM session_call_results WHERE session = $1 ORDER BY call_id",
@@ -98,7 +98,8 @@ impl Store {
     }
 }
 
-/// Puts messages from a position on. Results that waited for others are among them, or are of no use any more.
+/// Stores messages from a position on. Deletes the separately stored call results: the messages contain them, or they
+/// are obsolete.
 async fn put_messages(
     on: &mut SqliteConnection,
     session: &str,

@@ -1,15 +1,14 @@
-//! The layout of the database, as the list of its migrations.
+//! The database schema, as the list of its migrations.
 //!
-//! Listed by hand and not with `sqlx::migrate!`: the macros of sqlx compile sqlx and the C library of `SQLite` a second time
-//! for the build host, which was a tenth of the CPU time of a first build.
+//! The list is written by hand, without `sqlx::migrate!`: the macros of sqlx compile sqlx and the C library of `SQLite`
+//! a second time for the build host, which took a tenth of the CPU time of a first build.
 
 use std::sync::LazyLock;
 
 use sqlx::SqlSafeStr;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 
-/// `(file stem, SQL)` of each migration, in order. A file that has been released never changes: databases keep its
-/// checksum.
+/// `(file stem, SQL)` of each migration, in order. A released file never changes: databases store its checksum.
 const FILES: &[(&str, &str)] = &[
     ("0001_first_layout", include_str!("../migrations/sqlite/0001_first_layout.sql")),
     ("0002_tool_extra", include_str!("../migrations/sqlite/0002_tool_extra.sql")),
@@ -27,8 +26,8 @@ pub(crate) static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
     Migrator::with_migrations(FILES.iter().map(|(stem, sql)| migration(stem, sql)).collect())
 });
 
-/// The version and the description are those that `sqlx::migrate!` reads from a file name, so databases that it laid out
-/// are recognised.
+/// Derives version and description from the file name as `sqlx::migrate!` does, so that databases which it created are
+/// recognised.
 fn migration(stem: &'static str, sql: &'static str) -> Migration {
     let (number, words) = stem.split_once('_').unwrap_or((stem, ""));
     let version = number.parse().unwrap_or_default();

@@ -1,12 +1,11 @@
-//! What sign-ins at upstream servers left, and what the next one has to ask for. What is in it is the business of
-//! whoever signs in.
+//! Sign-ins to upstream servers, and what the next sign-in must request. The contents are opaque to the store.
 
 use switchboard_model::{Secret, ServerName};
 
 use crate::{Store, StoreError};
 
 impl Store {
-    /// What the last sign-in at this server left; with an issuer, the last one there.
+    /// The result of the last sign-in to this server or, with an issuer, of the last one at that issuer.
     pub async fn oauth_grant(
         &self,
         server: &ServerName,
@@ -24,7 +23,7 @@ impl Store {
         Ok(content.map(Secret::new))
     }
 
-    /// Keeps what a sign-in, or a renewal, left.
+    /// Stores the result of a sign-in or of a token refresh.
     pub async fn keep_oauth_grant(
         &self,
         server: &ServerName,
@@ -48,7 +47,7 @@ impl Store {
         write.commit().await
     }
 
-    /// Forgets every sign-in at this server, and that one is wanted; says whether there was any.
+    /// Deletes all sign-ins to this server, and the request for one. Returns whether there were any.
     pub async fn forget_oauth_grants(&self, server: &ServerName) -> Result<bool, StoreError> {
         let mut write = self.write("forget a sign-in").await?;
         let gone = sqlx::query("DELETE FROM oauth_grants WHERE server = $1")
@@ -66,7 +65,7 @@ impl Store {
         Ok(gone > 0)
     }
 
-    /// What the next sign-in has to ask for, when one is wanted.
+    /// What the next sign-in must request, if one is required.
     pub async fn oauth_wanted(&self, server: &ServerName) -> Result<Option<String>, StoreError> {
         sqlx::query_scalar("SELECT content FROM oauth_wanted WHERE server = $1")
             .bind(server.as_str())
@@ -75,7 +74,7 @@ impl Store {
             .map_err(|error| self.fault("read what a sign-in has to ask for", error))
     }
 
-    /// Notes what the next sign-in has to ask for; `None` when none is wanted any more.
+    /// Sets what the next sign-in must request; `None` if none is required any more.
     pub async fn want_oauth(
         &self,
         server: &ServerName,

@@ -1,4 +1,4 @@
-//! Opening: the directory, the file, the connection settings, the layout.
+//! Opens the database: the directory, the file, the connection settings, the schema.
 
 use std::io;
 use std::path::Path;
@@ -15,23 +15,23 @@ use crate::migrations::MIGRATIONS;
 use crate::{Store, StoreError};
 
 const FILE_NAME: &str = "switchboard.db";
-/// How long `SQLite` waits for another process that writes. Requests wait for it, so it is short.
+/// How long `SQLite` waits for the lock of another process. Requests wait for it, so it is short.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long opening waits for other processes that open the same directory.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a reader waits for a free connection.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
-/// One writer and a few readers; each connection is a thread and a page cache.
+/// One writer and a few readers; each connection has a thread and a page cache.
 const MAX_CONNECTIONS: u32 = 4;
-/// Per connection; negative means KiB. Our working set is a few hot pages.
+/// Page cache of each connection; negative means KiB. The working set is a few pages.
 const CACHE_SIZE: &str = "-512";
-/// What the write-ahead log is cut back to after a large result went through it.
+/// The size to which the write-ahead log is truncated after a large write.
 const JOURNAL_SIZE_LIMIT: &str = "4194304";
 
 impl Store {
-    /// Opens the database in `directory` and makes both where they are missing, for this user alone. A
-    /// directory or file that is already there keeps its permissions.
+    /// Opens the database in `directory`. Creates both if they are missing, accessible only to this user. An existing
+    /// directory or file keeps its permissions.
     pub async fn open(directory: &Path) -> Result<Self, StoreError> {
         let inaccessible = |path: &Path| {
             let file = path.to_path_buf();
@@ -62,9 +62,9 @@ impl Store {
         Ok(store)
     }
 
-    /// A database that lives and dies with this store.
+    /// A database that exists only as long as this store.
     pub async fn in_memory() -> Result<Self, StoreError> {
-        // One connection that is never let go of: a second one would see another, empty database.
+        // One connection that is never closed: a second one would open another, empty database.
         let pool = SqlitePoolOptions::new()
             .max_connections(1)
             .idle_timeout(None)
@@ -76,8 +76,9 @@ impl Store {
         Ok(store)
     }
 
-    /// The switch of a new file to WAL needs it alone and does not honour the busy timeout, so when several
-    /// processes open a new directory at once, all but one are refused and have to come again.
+    /// Prepares the database, and retries while it is locked. Switching a new file to WAL needs exclusive access and
+    /// ignores the busy timeout, so when several processes open a new directory at once, all but one fail and must
+    /// retry.
     async fn prepare_when_free(&self, options: &SqliteConnectOptions) -> Result<(), StoreError> {
         let deadline = Instant::now() + OPEN_TIMEOUT;
         loop {
@@ -98,18 +99,18 @@ impl Store {
         self.migrate().await
     }
 
-    /// Whether a file can shrink is settled by its first page. No option of the pool: asking for it takes the
-    /// write lock each time, and opening another connection to read would wait for whoever writes.
+    /// Creates the file with incremental vacuum, which only its first page can set. This is not an option of the pool,
+    /// because it takes the write lock each time, and opening a reader would wait for the writer.
     async fn create(&self, options: &SqliteConnectOptions) -> Result<(), sqlx::Error> {
         let options = options.clone().auto_vacuum(SqliteAutoVacuum::Incremental);
         SqliteConnection::connect_with(&options).await?.close().await
     }
 
-    /// sqlx takes no lock for migrations on `SQLite`. Inside one immediate transaction, the second process sees
-    /// what the first one did, and a migration that fails leaves nothing behind.
+    /// Runs the migrations. sqlx takes no lock for migrations on `SQLite`. In one immediate transaction, a second
+    /// process sees the changes of the first one, and a failed migration leaves nothing behind.
     async fn migrate(&self) -> Result<(), StoreError> {
         let known = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or_default();
-        let mut write = self.write("read the layout").await?;
+        let mut write = self.write("read the schema").await?;
         MIGRATIONS
             .run_direct(None, write.on(), false)
             .await
@@ -118,18 +119,18 @@ impl Store {
     }
 }
 
-/// A connection that has read, and so holds the write-ahead log open.
+/// A connection that has read once, and so keeps the write-ahead log open.
 async fn anchored(options: &SqliteConnectOptions) -> Result<SqliteConnection, sqlx::Error> {
     let mut connection = SqliteConnection::connect_with(options).await?;
     sqlx::query("SELECT COUNT(*) FROM sqlite_schema").execute(&mut connection).await?;
     Ok(connection)
 }
 
-/// Whether a connection may be used again. `SQLite` may roll back by itself when the disk is full; the rollback that
-/// follows then fails, and sqlx counts the transaction as open for ever. Closing such a connection is the way out.
+/// Whether a connection may be reused. `SQLite` may roll back by itself when the disk is full. The rollback that
+/// follows fails then, and sqlx counts the transaction as open forever, so the connection must be closed.
 async fn has_ended_its_transaction(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
     if connection.is_in_transaction() {
-        // A rollback may be queued; it is done before the ping is answered.
+        // A rollback may be queued; it runs before the ping is answered.
         connection.ping().await?;
     }
     Ok(!connection.is_in_transaction())
@@ -140,7 +141,7 @@ fn connect_options() -> SqliteConnectOptions {
         .busy_timeout(BUSY_TIMEOUT)
         .foreign_keys(true)
         .pragma("cache_size", CACHE_SIZE)
-        // Long lists are sorted where they are: there may be no other directory that can be written to.
+        // Sorts in memory: there may be no other writable directory.
         .pragma("temp_store", "MEMORY")
         .statement_cache_capacity(32)
         .disable_statement_logging()
@@ -154,7 +155,8 @@ async fn create_directory(directory: &Path) -> io::Result<()> {
     builder.create(directory).await
 }
 
-/// `SQLite` would make the file with the process's umask; its `-wal` and `-shm` take over the mode of the file.
+/// Creates the file with restricted permissions: `SQLite` would use the process's umask. The `-wal` and `-shm` files
+/// inherit the mode of the file.
 async fn create_file(file: &Path) -> io::Result<()> {
     let mut options = tokio::fs::OpenOptions::new();
     options.create(true).append(true);

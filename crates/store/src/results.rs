@@ -1,7 +1,6 @@
-//! Results that were too large to be answered, readable in slices (spec, section 3).
+//! Stored results that were too large for a response, readable in slices.
 //!
-//! A body is stored in parts. `substr` over one large value would do for the caller, but `SQLite` reads the whole
-//! value before it cuts, and binding one copies it whole.
+//! A body is stored in parts, because `SQLite` reads a whole value before `substr` cuts it, and binding one copies it.
 
 use sqlx::Row;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
@@ -10,44 +9,44 @@ use switchboard_model::CallId;
 use crate::rows::{signed, unsigned};
 use crate::{Store, StoreError};
 
-/// Small enough that a part does not show in the memory of the process, large enough that a result of some
-/// megabytes has few of them. Parts know where they begin, so this may change between versions.
+/// Size of a part: small compared with the memory of the process, and large enough that a result of some megabytes has
+/// few parts. Parts store their offset, so this may change between versions.
 const PART_BYTES: usize = 64 * 1024;
 
-/// A result that is to be kept.
+/// A result that is to be stored.
 #[derive(Debug, Clone, Copy)]
 pub struct NewResult<'a> {
     pub handle: &'a str,
     pub call: &'a CallId,
-    /// Whose share it counts for.
+    /// The owner whose limit it counts against.
     pub owner: &'a str,
     pub body: &'a [u8],
     pub now_ms: i64,
 }
 
-/// How much is kept. The bounds hold when a write is committed; nothing waits to be pruned.
+/// Limits of the stored results. They hold after every commit, without pruning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResultBounds {
-    /// Bytes of all results together.
+    /// Total size of all results.
     pub total_bytes: u64,
-    /// Bytes of all results of one owner.
+    /// Total size of the results of one owner.
     pub owner_bytes: u64,
-    /// How many results there are at most.
+    /// Maximum number of results.
     pub count: u64,
 }
 
-/// Some of a kept result.
+/// A slice of a stored result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResultSlice {
-    /// The bytes that were asked for; fewer, or none, where the result ends before.
+    /// The requested bytes; fewer, or none, at the end of the result.
     pub bytes: Vec<u8>,
-    /// How long the whole result is.
+    /// Size of the whole result.
     pub total: u64,
 }
 
 impl Store {
-    /// Keeps a result whole; what was under its handle before is gone. Older results make room for it: first the oldest
-    /// of its owner, then the oldest of all. One that is larger than the bounds is refused.
+    /// Stores a result, replacing any under the same handle. Older results are deleted to make room: first the oldest
+    /// of its owner, then the oldest of all. A result that exceeds the limits by itself is rejected.
     pub async fn keep_result(
         &self,
         result: &NewResult<'_>,
@@ -65,8 +64,8 @@ impl Store {
         write.commit().await
     }
 
-    /// Up to `length` bytes of a kept result from `offset` on; `None` when there is nothing under `handle`, or
-    /// no longer. Holds the slice in memory, not the result.
+    /// Up to `length` bytes of a stored result, starting at `offset`; `None` if there is no result under `handle`, or
+    /// no longer. Only the slice is held in memory.
     pub async fn read_result(
         &self,
         handle: &str,
@@ -74,7 +73,7 @@ impl Store {
         length: u64,
     ) -> Result<Option<ResultSlice>, StoreError> {
         let (from, to) = (signed(offset), signed(offset.saturating_add(length)));
-        // One statement sees one state: a result that is pruned meanwhile is there whole or not at all.
+        // One statement sees one state: a result that is deleted concurrently is complete or absent.
         let rows: Vec<(u64, Option<ResultChunk>)> = sqlx::query(
             "SELECT r.total, p.start, p.bytes
              FROM results r
@@ -104,7 +103,7 @@ async fn keep(
     result: &NewResult<'_>,
     bounds: &ResultBounds,
 ) -> Result<(), sqlx::Error> {
-    // The parts go with their result, by reference.
+    // The parts are deleted with their result by a foreign key.
     sqlx::query("DELETE FROM results WHERE handle = $1")
         .bind(result.handle)
         .execute(&mut *on)
@@ -119,7 +118,7 @@ async fn keep(
     .bind(result.now_ms)
     .execute(&mut *on)
     .await?;
-    // Before the parts are written, so that they take the pages that become free.
+    // Before the parts are written, so that they reuse the freed pages.
     evict(on, result, Some(result.owner), bounds.owner_bytes, u64::MAX).await?;
     evict(on, result, None, bounds.total_bytes, bounds.count).await?;
     let mut start = 0;
@@ -138,7 +137,7 @@ async fn keep(
     Ok(())
 }
 
-/// Removes the oldest results of an owner, or of all, that do not fit beside `newest`.
+/// Deletes the oldest results of an owner, or of all owners, that do not fit beside `newest`.
 async fn evict(
     on: &mut SqliteConnection,
     newest: &NewResult<'_>,
@@ -146,7 +145,7 @@ async fn evict(
     bytes: u64,
     count: u64,
 ) -> Result<(), sqlx::Error> {
-    // The new one counts as the newest whatever the clock says.
+    // The new one counts as the newest, whatever the clock says.
     sqlx::query(
         "DELETE FROM results WHERE handle <> $1 AND handle IN (
              SELECT handle FROM (
@@ -178,7 +177,7 @@ impl ResultChunk {
         Ok(Some(Self { start, bytes: row.try_get("bytes")? }))
     }
 
-    /// What of this part lies between two places of the whole.
+    /// The bytes of this part between two offsets of the whole.
     fn between(&self, from: i64, to: i64) -> &[u8] {
         let within = |place: i64| {
             usize::try_from(place.saturating_sub(self.start)).unwrap_or(0).min(self.bytes.len())

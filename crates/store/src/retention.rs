@@ -1,37 +1,37 @@
-//! Letting go of what is old or too much. Always the oldest first, so that what is left has no gaps.
+//! Deletes records and results that are too old or too many. The oldest go first, so that the rest has no gaps.
 
 use sqlx::sqlite::SqliteConnection;
 
 use crate::rows::signed;
 use crate::{Store, StoreError};
 
-/// How many free pages one pruning gives back to the file system (16 MiB), so that it stays short.
+/// Number of free pages that one pruning returns to the file system (16 MiB), so that it stays short.
 const GIVE_BACK_PAGES: &str = "PRAGMA incremental_vacuum(4096)";
 
-/// What may stay. Times are moments in milliseconds since 1970, not ages.
+/// Retention limits. Times are points in time in milliseconds since 1970, not ages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// Calls that came in before this moment go.
+    /// Calls that arrived before this time are deleted.
     pub calls_older_than_ms: i64,
-    /// Of the rest, only so many of the newest stay.
+    /// Of the rest, this many of the newest are kept.
     pub max_calls: u64,
-    /// Results kept before this moment go.
+    /// Results stored before this time are deleted.
     pub results_older_than_ms: i64,
-    /// Of the rest, the newest stay as long as they fit into so many bytes together.
+    /// Of the rest, the newest are kept up to this total size.
     pub max_result_bytes_total: u64,
 }
 
-/// What went.
+/// The numbers of deleted entries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pruned {
-    /// How many call records.
+    /// Deleted call records.
     pub calls: u64,
-    /// How many kept results.
+    /// Deleted results.
     pub results: u64,
 }
 
 impl Store {
-    /// Removes what may not stay. A call record may outlive the result that it points to.
+    /// Deletes everything beyond the limits. A call record may outlive the result that it refers to.
     pub async fn prune(&self, retention: &Retention) -> Result<Pruned, StoreError> {
         let mut write = self.write("prune").await?;
         let calls = prune_calls(write.on(), retention).await.map_err(|error| write.fault(error))?;
@@ -41,7 +41,7 @@ impl Store {
         if results > 0
             && let Err(error) = self.give_back_pages().await
         {
-            // What was to be removed is removed; a file that is larger than need be can wait.
+            // The entries are deleted; shrinking the file can wait.
             tracing::debug!(file = %self.file.display(), %error, "could not shrink the database");
         }
         Ok(Pruned { calls, results })
@@ -58,7 +58,7 @@ impl Store {
 }
 
 async fn prune_calls(on: &mut SqliteConnection, retention: &Retention) -> Result<u64, sqlx::Error> {
-    // Only what goes is read: the first that is young enough ends it.
+    // Reads only records to delete: the first one that is young enough ends the scan.
     let young: Option<String> =
         sqlx::query_scalar("SELECT id FROM calls WHERE started_at_ms >= $1 ORDER BY id LIMIT 1")
             .bind(retention.calls_older_than_ms)
@@ -87,7 +87,7 @@ async fn prune_results(
     on: &mut SqliteConnection,
     retention: &Retention,
 ) -> Result<u64, sqlx::Error> {
-    // The parts go with their result, by reference.
+    // The parts are deleted with their result by a foreign key.
     let old = sqlx::query("DELETE FROM results WHERE kept_at_ms < $1")
         .bind(retention.results_older_than_ms)
         .execute(&mut *on)

@@ -1,11 +1,11 @@
-//! The catalog revision, which only ever grows, over all processes and restarts.
+//! The catalog revision, which only increases, across all processes and restarts.
 
 use crate::rows::{signed, unsigned};
 use crate::{Store, StoreError};
 
 impl Store {
-    /// The revision of the catalog with this fingerprint: the last one if it is the same catalog as last time,
-    /// else the next. The first is 1. A catalog that comes back after another one gets a new revision.
+    /// The revision of the catalog with this fingerprint: the current one if the fingerprint is the stored one, else
+    /// the next. The first is 1. A catalog that returns after another one gets a new revision.
     pub async fn revision_for(&self, fingerprint: &str) -> Result<u64, StoreError> {
         let mut write = self.write("take a revision").await?;
         let revision: i64 = sqlx::query_scalar(
@@ -24,8 +24,8 @@ impl Store {
         Ok(unsigned(revision))
     }
 
-    /// Notes that the catalog with this fingerprint was published with this revision, and gives the revision that is
-    /// stored then: a larger one where another process was ahead.
+    /// Records that the catalog with this fingerprint was published with this revision. Returns the stored revision,
+    /// which is larger if another process was ahead.
     pub async fn advance_revision(
         &self,
         fingerprint: &str,

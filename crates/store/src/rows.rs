@@ -1,4 +1,4 @@
-//! Between rows and the model: the only place that knows the words and units of the tables.
+//! Converts between rows and the model. Only this module knows the words and units of the tables.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,17 +19,17 @@ type Insert<'q> = Query<'q, Sqlite, SqliteArguments>;
 const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
 const FACES: [Face; 4] = [Face::Cli, Face::Http, Face::Mcp, Face::Turn];
 
-/// A count as the database holds it. Counts of ours stay far below the edge, where this stops.
+/// A count as the database stores it, saturating at the maximum.
 pub(crate) fn signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// A count as the database gave it back.
+/// A count from the database; negative values become 0.
 pub(crate) fn unsigned(count: i64) -> u64 {
     u64::try_from(count).unwrap_or(0)
 }
 
-/// The era of a word, when this version knows it.
+/// The era for a stored word, if this version knows it.
 pub(crate) fn era_from_word(word: &str) -> Option<Era> {
     ERAS.into_iter().find(|era| era.as_str() == word)
 }
@@ -169,13 +169,13 @@ pub(crate) fn client_from_row(row: &SqliteRow) -> Result<StoredClient, sqlx::Err
     })
 }
 
-/// Hashes and secrets have one length.
+/// A byte string of 32 bytes, such as a hash or a secret.
 pub(crate) fn bytes32(column: &str, bytes: Vec<u8>) -> Result<[u8; 32], sqlx::Error> {
     let wrong = |bytes: Vec<u8>| meaningless(format!("{column} has {} bytes, not 32", bytes.len()));
     bytes.try_into().map_err(wrong)
 }
 
-/// A canonical name is never split at a dot; the server's name says where its half ends.
+/// Rebuilds a canonical name from its two columns; it is never split at a dot.
 pub(crate) fn canonical_name(
     server: Option<String>,
     whole: Option<String>,
@@ -186,7 +186,7 @@ pub(crate) fn canonical_name(
     Ok(Some(CanonicalName::new(&ServerName::new(server.as_str()), tool)))
 }
 
-/// Up to 292 years are exact.
+/// Exact up to 292 years.
 fn nanoseconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
 }
@@ -199,7 +199,7 @@ fn meaningless(what: String) -> sqlx::Error {
 mod tests {
     use super::*;
 
-    /// Does not compile when the model grows a word; then `CallOutcome::ALL` and the table above need it too.
+    /// Fails to compile when the model gets a new outcome; `CallOutcome::ALL` and the table above need it then, too.
     fn place(outcome: CallOutcome) -> usize {
         use CallErrorKind as K;
         match outcome {

@@ -1,4 +1,4 @@
-//! Random bytes that belong to this data directory.
+//! Random secrets of a data directory.
 
 use crate::rows::bytes32;
 use crate::{Store, StoreError};
@@ -6,10 +6,10 @@ use crate::{Store, StoreError};
 const OPERATION: &str = "read a secret of this installation";
 
 impl Store {
-    /// A random secret of this installation by name: made at the first call, the same ever after, for every
-    /// process that uses this directory.
+    /// The random secret with this name: created by the first call, and the same from then on, for every process that
+    /// uses this directory.
     pub async fn installation_secret(&self, name: &str) -> Result<[u8; 32], StoreError> {
-        // Nearly always it is there, and reading it needs no turn to write.
+        // It nearly always exists, and reading it needs no write lock.
         if let Some(secret) = self.known_secret(name).await? {
             return Ok(secret);
         }
@@ -17,7 +17,7 @@ impl Store {
         getrandom::fill(&mut fresh)
             .map_err(|source| StoreError::NoRandomness { source: source.into() })?;
         let mut write = self.write(OPERATION).await?;
-        // Of two processes that ask at once, the second gets what the first one made.
+        // Of two concurrent processes, the second gets the secret of the first.
         sqlx::query(
             "INSERT INTO installation_secrets (name, secret) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING",
         )

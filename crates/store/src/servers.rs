@@ -1,5 +1,4 @@
-//! What servers had when they were last listed, so that "new" and "no longer available" are true across
-//! restarts (spec, section 2).
+//! The last listed tools of each server, so that "new" and "no longer available" are correct across restarts.
 
 use std::collections::HashMap;
 
@@ -11,8 +10,8 @@ use crate::rows::{bind_tool, tool_from_row};
 use crate::{Store, StoreError};
 
 impl Store {
-    /// Replaces what is remembered of a server. An empty list is remembered too: a server that had no tools
-    /// differs from one that was never seen.
+    /// Replaces the remembered tools of a server. An empty list is stored too: a server without tools differs from one
+    /// that was never seen.
     pub async fn remember_tools(
         &self,
         server: &ServerName,
@@ -48,7 +47,7 @@ impl Store {
         write.commit().await
     }
 
-    /// What every remembered server had, in the order in which it listed it.
+    /// The tools of all remembered servers, in the order in which they were listed.
     pub async fn remembered_tools(
         &self,
     ) -> Result<HashMap<ServerName, Vec<ToolDescriptor>>, StoreError> {
@@ -74,10 +73,10 @@ impl Store {
         Ok(servers)
     }
 
-    /// Forgets the tools and the era of a server; forgetting one that is unknown changes nothing.
+    /// Deletes the tools and the era of a server; an unknown server is ignored.
     pub async fn forget_server(&self, server: &ServerName) -> Result<(), StoreError> {
         let mut write = self.write("forget a server").await?;
-        // The tools go with their server, by reference.
+        // The tools are deleted with their server by a foreign key.
         for delete in [
             "DELETE FROM remembered_servers WHERE server = $1",
             "DELETE FROM era_verdicts WHERE server = $1",

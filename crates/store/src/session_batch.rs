@@ -1,16 +1,16 @@
-//! Sessions and clients of many callers in one transaction.
+//! Changes of many sessions and clients in one transaction.
 
 use crate::clients::{delete_clients, put_clients, touch_clients};
 use crate::sessions::{delete_sessions, put_sessions};
 use crate::{SessionSnapshot, Store, StoreError, StoredClient, StoredSession};
 
-/// What one transaction changes. Deletions come last: what is put and deleted in one batch is gone.
+/// The changes of one transaction. Deletions come last: an entry that one batch stores and deletes is deleted.
 #[derive(Debug, Default)]
 pub struct SessionBatch {
     pub snapshots: Vec<SessionSnapshot>,
     pub sessions: Vec<StoredSession>,
     pub clients: Vec<StoredClient>,
-    /// Ids that clients have, and when they were last seen.
+    /// Plain client ids, and when they were last seen.
     pub touched_clients: Vec<(String, i64)>,
     pub deleted_clients: Vec<String>,
     pub deleted_sessions: Vec<String>,
@@ -28,7 +28,7 @@ impl SessionBatch {
 }
 
 impl Store {
-    /// Writes a batch, all of it or nothing.
+    /// Writes a batch in one transaction.
     pub async fn write_sessions(&self, batch: &SessionBatch) -> Result<(), StoreError> {
         if batch.is_empty() {
             return Ok(());

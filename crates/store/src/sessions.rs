@@ -1,4 +1,4 @@
-//! Sessions: what is chosen in each, and which tools it saw last.
+//! Sessions: their selections, and the tools that each saw last.
 
 use sqlx::QueryBuilder;
 use sqlx::sqlite::{Sqlite, SqliteConnection, SqliteRow};
@@ -6,7 +6,7 @@ use sqlx::sqlite::{Sqlite, SqliteConnection, SqliteRow};
 use crate::rows::{session_from_row, signed, unsigned};
 use crate::{Store, StoreError};
 
-/// How many rows go into one statement: far within what `SQLite` lets one statement bind.
+/// Number of rows of one statement, well below the limit of `SQLite` for bound values.
 const ROWS_AT_ONCE: usize = 200;
 
 /// One session.
@@ -20,7 +20,7 @@ pub struct StoredSession {
     pub title: Option<String>,
     pub provider: Option<String>,
     pub model: Option<String>,
-    /// JSON that only sessions understand.
+    /// JSON that only the session service interprets.
     pub state: String,
     pub tools_revision: u64,
     /// The digest of the [`SessionSnapshot`] that it saw last.
@@ -29,17 +29,17 @@ pub struct StoredSession {
     pub updated_at_ms: i64,
 }
 
-/// Tools as sessions see them; many sessions share one.
+/// The tools that sessions have seen; shared by many sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionSnapshot {
     pub digest: String,
-    /// A JSON list.
+    /// A JSON array.
     pub tools: String,
 }
 
 impl Store {
-    /// Keeps sessions and the snapshots that they name, all or none. What was there under the same id is replaced,
-    /// except for the time of its creation; a snapshot that is there already stays as it is.
+    /// Stores sessions and the snapshots that they refer to, in one transaction. A session with the same id is
+    /// replaced, except for the time of its creation; an existing snapshot is left unchanged.
     pub async fn put_sessions(
         &self,
         sessions: &[StoredSession],
@@ -91,7 +91,7 @@ impl Store {
         Ok(unsigned(count))
     }
 
-    /// The tools of a snapshot, a JSON list.
+    /// The tools of a snapshot, as a JSON array.
     pub async fn snapshot(&self, digest: &str) -> Result<Option<String>, StoreError> {
         sqlx::query_scalar("SELECT tools FROM tool_snapshots WHERE digest = $1")
             .bind(digest)
@@ -100,7 +100,7 @@ impl Store {
             .map_err(|error| self.fault("read a snapshot", error))
     }
 
-    /// Forgets sessions with all that belongs to them and says how many there were.
+    /// Deletes sessions with everything that belongs to them, and returns their number.
     pub async fn delete_sessions(&self, ids: &[String]) -> Result<u64, StoreError> {
         if ids.is_empty() {
             return Ok(0);
@@ -112,8 +112,7 @@ impl Store {
         Ok(deleted)
     }
 
-    /// Forgets sessions of a kind that no client belongs to and that nobody changed since this moment, and says how
-    /// many there were.
+    /// Deletes sessions of a kind that have no client and were not changed since this time, and returns their number.
     pub async fn expire_client_sessions(
         &self,
         kind: &str,
@@ -134,7 +133,7 @@ impl Store {
         Ok(expired)
     }
 
-    /// Forgets snapshots that no session names any more and says how many there were.
+    /// Deletes snapshots that no session refers to, and returns their number.
     pub async fn prune_snapshots(&self) -> Result<u64, StoreError> {
         let mut write = self.write("forget snapshots").await?;
         let pruned = sqlx::query(

@@ -1,4 +1,4 @@
-//! The handle that everybody holds, and the one way to write through it.
+//! The `Store` handle, and the transaction type that all writes use.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,22 +11,22 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use crate::StoreError;
 use crate::health::SharedHealth;
 
-/// How long a write waits for the writes of this process that came before it. Together with the time that `SQLite` waits
-/// for other processes this bounds how long a request can hang on a store that does not answer.
+/// How long a write waits for earlier writes of this process. Together with the busy timeout of `SQLite` it bounds how
+/// long a request waits for an unresponsive store.
 const TURN_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The database of one data directory. Clones share one pool of connections.
+/// The database of one data directory. Clones share one connection pool.
 #[derive(Debug, Clone)]
 pub struct Store {
     pub(crate) pool: SqlitePool,
     /// The file, for messages.
     pub(crate) file: Arc<Path>,
-    /// `SQLite` has one writer at a time, and its lock is polled. Writers of this process queue here instead:
-    /// first come first served, and without taking the connections that readers need.
+    /// `SQLite` has one writer at a time and polls for its lock. Writers of this process queue here instead: in order
+    /// of arrival, and without using the connections that readers need.
     writer: Arc<Semaphore>,
     pub(crate) health: SharedHealth,
-    /// A connection that only stays open. Without any, the next one would have to make the write-ahead log and its index
-    /// anew, which a full disk has no room for, and nothing could be read.
+    /// A connection that only stays open. Without any connection, the next one would have to create the write-ahead log
+    /// and its index again, for which a full disk has no room, and nothing could be read.
     pub(crate) anchor: Arc<Mutex<Option<SqliteConnection>>>,
 }
 
@@ -41,13 +41,13 @@ impl Store {
         }
     }
 
-    /// The database file; `:memory:` when there is none.
+    /// The database file; `:memory:` if there is none.
     pub fn file(&self) -> &Path {
         &self.file
     }
 
-    /// Waits for what is under way, then closes every connection; the last one of all processes folds the
-    /// write-ahead log into the file. Whatever is asked of any clone afterwards answers [`StoreError::Closed`].
+    /// Waits for running operations, then closes every connection; the last one of all processes merges the write-ahead
+    /// log into the file. Later operations of any clone return [`StoreError::Closed`].
     pub async fn close(&self) {
         let anchor = self.anchor.lock().await.take();
         if let Some(anchor) = anchor
@@ -73,8 +73,8 @@ impl Store {
             return Err(self.fault(operation, sqlx::Error::PoolTimedOut));
         };
         let turn = turn.map_err(|_| StoreError::Closed { file: self.file.to_path_buf() })?;
-        // Immediate: a transaction that reads first and writes later cannot wait for the lock in WAL mode, it
-        // fails at once when another process wrote in between.
+        // Immediate: in WAL mode a transaction that reads first and writes later cannot wait for the lock; it fails if
+        // another process has written in between.
         let transaction = self
             .pool
             .begin_with("BEGIN IMMEDIATE")
@@ -83,17 +83,17 @@ impl Store {
         Ok(Write { transaction, store: self.clone(), operation, _turn: turn })
     }
 
-    /// Names the file and what was being done.
+    /// Adds the file and the operation to an error.
     pub(crate) fn fault(&self, operation: &'static str, error: sqlx::Error) -> StoreError {
         StoreError::from_sqlx(&self.file, operation, error)
     }
 }
 
-/// A write under way. Dropped without [`Write::commit`], it is rolled back. A connection whose rollback fails is closed
-/// when it is given back to the pool (see `open`), which rolls back too.
+/// A write transaction. Dropping it without [`Write::commit`] rolls it back. A connection whose rollback fails is
+/// closed when it returns to the pool (see `open`), which rolls back too.
 #[derive(Debug)]
 pub(crate) struct Write {
-    // Declared before the turn, so that the rollback is on its way before the next writer begins.
+    // Declared before the permit, so that the rollback starts before the next writer.
     transaction: Transaction<'static, Sqlite>,
     store: Store,
     operation: &'static str,
@@ -106,7 +106,7 @@ impl Write {
         &mut self.transaction
     }
 
-    /// Names the file and what was being done, and notes that the write failed.
+    /// Adds the file and the operation to an error, and records the failed write.
     pub(crate) fn fault(&self, error: sqlx::Error) -> StoreError {
         let error = self.store.fault(self.operation, error);
         self.store.note_failure(&error);

@@ -1,5 +1,4 @@
-//! What the program says about itself: log lines on standard error, metrics for Prometheus, and
-//! spans for an OpenTelemetry collector.
+//! Log lines on standard error, metrics for Prometheus, and spans for an OpenTelemetry collector.
 
 mod logging;
 mod metrics;

@@ -1,4 +1,4 @@
-//! Log lines: `time LEVEL: message key=value`, with the level names of seed 000.
+//! Log lines: `time LEVEL: message key=value`, with the level names DEBUG, INFO, WARNING and ERROR.
 
 use std::fmt;
 use std::io::IsTerminal;
@@ -13,31 +13,31 @@ use tracing_subscriber::{EnvFilter, Layer, layer::SubscriberExt};
 use crate::plain_fields::PlainFields;
 use crate::spans::Tracing;
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LogFormat {
-    /// One readable line each.
+    /// One line of text per event.
     #[default]
     Text,
-    /// One JSON object each.
+    /// One JSON object per line.
     Json,
 }
 
-/// What is logged and how.
+/// The verbosity and the format of the log.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LogOptions {
     pub format: LogFormat,
-    /// Each step shows more: warnings, then the news, then details, then everything.
+    /// 0 shows errors and warnings; each step up or down shows one level more or less.
     pub verbosity: i8,
 }
 
-/// Libraries that are not logged in detail. rmcp quotes codes, token answers and what servers say, with the secrets in it;
-/// our own lines say the same without them. The others tell of every change in the watched directory: where the log is there
-/// too, each line would be news of the next one.
+/// Libraries that are logged only partly or not at all. rmcp quotes codes, token responses and server messages with the
+/// secrets in them; Switchboard logs the same without them. The others log every change in the watched directory: if
+/// the log file is in it, each line would cause the next one.
 const UNHEARD: [&str; 3] = ["rmcp=off", "notify=warn", "notify_debouncer_full=warn"];
 
-/// Starts logging to standard error, and tracing to a collector where one is named. `RUST_LOG` overrides the
-/// verbosity of the log. Only the first call counts. Dropping what it returns sends the last spans.
+/// Starts logging to standard error, and tracing to a collector if one is configured. `RUST_LOG` overrides the
+/// verbosity of the log. Only the first call has an effect. Dropping the returned value sends the last spans.
 pub fn init_logging(options: LogOptions) -> Tracing {
     let level = match options.verbosity {
         ..=-2 => "off",
@@ -47,7 +47,7 @@ pub fn init_logging(options: LogOptions) -> Tracing {
         2 => "debug",
         3.. => "trace",
     };
-    // Libraries speak of their own matters: they are heard only when somebody asks for everything.
+    // Log lines of libraries are shown only at the highest verbosity.
     let default =
         if options.verbosity >= 3 { level.to_owned() } else { format!("off,switchboard={level}") };
     let wanted = std::env::var("RUST_LOG").ok().filter(|wanted| !wanted.is_empty());
@@ -66,7 +66,7 @@ pub fn init_logging(options: LogOptions) -> Tracing {
     };
     let (spans, tracing) = Tracing::from_environment();
     let set = tracing_subscriber::registry().with(lines.with_filter(filter)).with(spans).try_init();
-    // Somebody else, such as a test, already listens.
+    // A subscriber is already set, such as by a test.
     let _already_set = set;
     tracing
 }
@@ -128,7 +128,7 @@ mod tests {
         }
     }
 
-    /// The lines that this logs, without their times.
+    /// The log lines of `log`, without their times.
     fn logged(log: impl FnOnce()) -> Vec<String> {
         let written = Written::default();
         let writer = written.clone();

@@ -1,4 +1,4 @@
-//! Metrics. Every name is a constant here, every label has few values.
+//! Metrics. Every name is a constant here; every label has few values.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use metrics::{
 };
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 
-/// Seed 000, 7.1: a summary of the time that each tool was used.
+/// A summary of the time that each tool was used.
 const TOOL_USAGE: &str = "tool_usage";
 const CALLS: &str = "switchboard_tool_calls_total";
 const QUEUED: &str = "switchboard_tool_queue_seconds";
@@ -29,17 +29,17 @@ const TASKS: &str = "switchboard_tasks";
 /// Looked up once, when counting starts.
 static IN_FLIGHT_GAUGE: OnceLock<Gauge> = OnceLock::new();
 
-/// The page that Prometheus reads.
+/// The page that Prometheus scrapes.
 #[derive(Debug, Clone)]
 pub struct MetricsPage(Option<PrometheusHandle>);
 
 impl MetricsPage {
-    /// The page as it is now.
+    /// The current content of the page.
     pub fn render(&self) -> String {
         self.0.as_ref().map(PrometheusHandle::render).unwrap_or_default()
     }
 
-    /// Folds what has gathered since; without it, unread metrics grow.
+    /// Processes the collected samples; without it, metrics that are never scraped use more and more memory.
     pub fn fold(&self) {
         if let Some(handle) = &self.0 {
             handle.run_upkeep();
@@ -47,7 +47,7 @@ impl MetricsPage {
     }
 }
 
-/// Starts counting. Every call gives the page of the one recorder of this process.
+/// Starts the metrics. Every call returns the page of the only recorder of this process.
 pub fn install_metrics() -> MetricsPage {
     static PAGE: OnceLock<MetricsPage> = OnceLock::new();
     PAGE.get_or_init(|| {
@@ -58,7 +58,7 @@ pub fn install_metrics() -> MetricsPage {
         let in_flight = gauge!(IN_FLIGHT);
         in_flight.set(0.0);
         let _only_once = IN_FLIGHT_GAUGE.set(in_flight);
-        // A store that fails says so; one that was opened before counting started said nothing yet.
+        // A failing store sets this to false; a store that was opened before has set nothing yet.
         store_up(true);
         MetricsPage(installed.then_some(handle))
     })
@@ -83,20 +83,20 @@ fn describe() {
     describe_gauge!(TASKS, "Tasks that are alive just now");
 }
 
-/// The outcome that nearly all calls have.
+/// The outcome of nearly all calls.
 const OK: &str = "ok";
 
-/// A call that has come to its end.
+/// A call that has ended.
 #[derive(Debug)]
 pub struct CallFinished {
     pub outcome: &'static str,
-    /// `None` for a call that was refused before it waited.
+    /// `None` for a call that was rejected before it waited for a slot.
     pub wait: Option<Duration>,
     /// `None` for a call that never ran.
     pub run: Option<Duration>,
 }
 
-/// What is counted about one tool, looked up once: a lookup by labels costs more than the counting.
+/// The metrics of one tool, looked up once: a lookup by labels costs more than the counting.
 pub struct ToolMeter {
     server: String,
     tool: String,
@@ -123,7 +123,7 @@ impl ToolMeter {
         }
     }
 
-    /// Counts a call that has come to its end.
+    /// Counts a call that has ended.
     pub fn count(&self, call: &CallFinished) {
         if let Some(run) = call.run {
             self.usage.record(run.as_secs_f64());
@@ -144,7 +144,7 @@ fn calls(server: &str, tool: &str, outcome: &'static str) -> Counter {
     counter!(CALLS, "server" => server, "tool" => tool, "outcome" => outcome)
 }
 
-/// Counts a call as in flight until what it returns is dropped.
+/// Counts a call as in flight until the returned guard is dropped.
 pub fn call_started() -> impl Drop + Send + Sync {
     struct InFlight;
     impl Drop for InFlight {
@@ -160,36 +160,36 @@ pub fn call_started() -> impl Drop + Send + Sync {
     InFlight
 }
 
-/// Shows the size and revision of the catalog.
+/// Sets the size and revision of the catalog.
 pub fn catalog_published(tools: usize, revision: u64) {
-    // Both are far below the point where a float loses whole numbers.
+    // Both are far below the limit up to which floats represent integers exactly.
     #[expect(clippy::cast_precision_loss, reason = "counts, far below 2^52")]
     let (tools, revision) = (tools as f64, revision as f64);
     gauge!(CATALOG_TOOLS).set(tools);
     gauge!(CATALOG_REVISION).set(revision);
 }
 
-/// Shows whether a server can be reached.
+/// Sets whether a server is reachable.
 pub fn server_state(server: &str, is_up: bool) {
     gauge!(SERVER_UP, "server" => server.to_owned()).set(if is_up { 1.0 } else { 0.0 });
 }
 
-/// Counts records that were lost because the store did not keep up.
+/// Counts records that were dropped because the store was too slow.
 pub fn records_dropped(count: u64) {
     counter!(RECORDS_DROPPED).increment(count);
 }
 
-/// Shows whether the store takes writes.
+/// Sets whether the store accepts writes.
 pub fn store_up(is_up: bool) {
     gauge!(STORE_UP).set(if is_up { 1.0 } else { 0.0 });
 }
 
-/// Counts a write that the store did not take.
+/// Counts a failed write to the store.
 pub fn store_write_failed(reason: &'static str) {
     counter!(STORE_WRITE_FAILURES, "reason" => reason).increment(1);
 }
 
-/// Counts a request to a model that has come to its end. `tokens` are those of its input and output.
+/// Counts a model request that has ended. `tokens` are those of its input and output.
 pub fn model_answered(
     provider: &str,
     outcome: &'static str,
@@ -210,7 +210,8 @@ pub fn turn_ended(status: &'static str) {
     counter!(TURNS, "status" => status).increment(1);
 }
 
-/// Shows how many tasks are alive. Nobody counts them as they come and go: who shows the page asks the runtime.
+/// Sets the number of tasks. The server of the page reads it from the runtime, because tasks are not counted as they
+/// start and end.
 pub fn tasks_alive(count: usize) {
     #[expect(clippy::cast_precision_loss, reason = "a count, far below 2^52")]
     gauge!(TASKS).set(count as f64);

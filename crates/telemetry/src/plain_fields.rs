@@ -1,5 +1,5 @@
-//! The fields of a text log line: `message key=value`. Messages and values quote servers and callers, so none of them can
-//! begin a line of its own or steer a terminal.
+//! The fields of a text log line: `message key=value`. Messages and values may quote servers and callers, so they can
+//! neither start a log line nor control a terminal.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use tracing_subscriber::fmt::format::Writer;
 
 use crate::plain_text::{escape_controls, escape_value};
 
-/// Before each line of a message but the first, so that it is not taken for the beginning of another log line.
+/// Indents each further line of a message, so that it is not mistaken for another log line.
 const CONTINUATION: &str = "\n    ";
 
 pub(crate) struct PlainFields;
@@ -58,7 +58,7 @@ impl Visit for PlainVisitor<'_> {
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         let name = field.name();
-        // What the `log` crate says of a record's origin.
+        // Fields that the `log` crate adds for a record's origin are left out.
         if self.written.is_ok() && !name.starts_with("log.") {
             self.written = self.write(name.trim_start_matches("r#"), &format!("{value:?}"));
         }

@@ -1,5 +1,5 @@
-//! Text of servers and callers as a terminal or a log line may show it: what could steer a terminal is written as an
-//! escape, so that it can be seen.
+//! Text of servers and callers in a form that terminals and log lines may show: control characters become visible
+//! escapes.
 
 /// Whether a character moves the cursor, changes colours or the direction of writing, or breaks a line.
 fn steers(c: char) -> bool {
@@ -10,17 +10,17 @@ fn steers(c: char) -> bool {
         )
 }
 
-/// The text with its lines and tabs.
+/// Escapes control characters; keeps line breaks and tabs.
 pub fn escape_controls(text: &str) -> String {
     escaped(&text.replace("\r\n", "\n"), "\n", "\t")
 }
 
-/// The text as one line: line breaks and tabs are blanks.
+/// Escapes control characters; line breaks and tabs become blanks.
 pub fn escape_to_line(text: &str) -> String {
     escaped(&text.replace("\r\n", "\n").replace('\r', "\n"), " ", " ")
 }
 
-/// The text as the value of a field of a log line: line breaks and tabs are escapes, too.
+/// Escapes control characters, line breaks and tabs, for the value of a field of a log line.
 pub(crate) fn escape_value(text: &str) -> String {
     escaped(text, "\\n", "\\t")
 }

@@ -1,4 +1,4 @@
-//! Spans of calls, under the names that the `mcp.*` and `gen_ai.*` conventions give them, for a collector.
+//! Spans of calls and model requests for an OpenTelemetry collector, named by the `mcp.*` and `gen_ai.*` conventions.
 
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_otlp::SpanExporter;
@@ -10,19 +10,19 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::registry::LookupSpan;
 
-/// The target of our spans; nothing else goes to the collector.
+/// The target of the exported spans; nothing else is exported.
 const TARGET: &str = "switchboard::spans";
 
-/// The variables that name a collector, as every OpenTelemetry program reads them.
+/// The standard OpenTelemetry variables that name a collector.
 const ENDPOINT_VARIABLES: [&str; 2] =
     ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
 
-/// Sends spans for as long as it lives, where a collector is named.
+/// Exports spans until it is dropped, if a collector is configured.
 #[derive(Debug, Default)]
 pub struct Tracing(Option<SdkTracerProvider>);
 
 impl Tracing {
-    /// A layer for the subscriber, and what keeps it going. Nothing is started without a collector.
+    /// A layer for the subscriber, and the handle that keeps it running. Starts nothing without a collector.
     pub(crate) fn from_environment<S>() -> (Option<impl Layer<S>>, Self)
     where
         S: Subscriber + for<'a> LookupSpan<'a>,
@@ -47,13 +47,13 @@ impl Tracing {
 impl Drop for Tracing {
     fn drop(&mut self) {
         if let Some(provider) = self.0.take() {
-            // A collector that is away costs its spans and nothing else.
+            // If the collector is unreachable, only its spans are lost.
             let _collector_is_away = provider.shutdown();
         }
     }
 }
 
-/// The span of one call of a tool. It costs nothing while no collector is named.
+/// The span of one tool call. It costs nothing without a collector.
 pub fn call_span(server: &str, tool: &str) -> Span {
     tracing::info_span!(
         target: TARGET,
@@ -70,7 +70,7 @@ pub fn call_span(server: &str, tool: &str) -> Span {
     )
 }
 
-/// Notes how a call ended.
+/// Records the outcome of a call.
 pub fn end_call_span(span: &Span, outcome: &'static str, is_ok: bool) {
     span.record("switchboard.outcome", outcome);
     if !is_ok {
@@ -79,7 +79,7 @@ pub fn end_call_span(span: &Span, outcome: &'static str, is_ok: bool) {
     }
 }
 
-/// The span of one request to a model. It costs nothing while no collector is named.
+/// The span of one model request. It costs nothing without a collector.
 pub fn model_span(provider: &str, kind: &str, model: &str) -> Span {
     tracing::info_span!(
         target: TARGET,
@@ -97,7 +97,7 @@ pub fn model_span(provider: &str, kind: &str, model: &str) -> Span {
     )
 }
 
-/// Notes how a request to a model ended.
+/// Records the outcome of a model request.
 pub fn end_model_span(span: &Span, outcome: &'static str, tokens: Option<(u64, u64)>) {
     if let Some((input, output)) = tokens {
         span.record("gen_ai.usage.input_tokens", input);

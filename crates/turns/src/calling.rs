@@ -1,4 +1,4 @@
-//! Calls that a model makes.
+//! Runs the tool calls of a model.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use switchboard_sessions::{Session, SessionCall, SessionReply, SessionService};
 use switchboard_view::MetaTool;
 use tokio::sync::mpsc;
 
-/// How much progress waits to be told; more than that is of no use to anybody.
+/// Capacity of the channel for progress events of a call; more are dropped.
 const PROGRESS: usize = 16;
 
-/// What came of a call.
+/// The result of a tool call.
 #[derive(Debug)]
 pub(crate) struct Called {
     pub(crate) result: ToolReturn,
-    /// The model itself has switched the tools of its session, and counts on seeing them.
+    /// Whether the model changed the selection of its session, so that its next request must show the new tools.
     pub(crate) has_switched: bool,
 }
 
-/// Gives the arguments of a reply's calls the names that their tools know, as the model was shown other ones.
+/// Restores the tools' own argument names in a reply's calls, where the model was shown other ones.
 pub(crate) fn restore_arguments(reply: &mut Reply, shown: &Rendering) {
     for block in &mut reply.content {
         let Block::ToolCall(call) = block else { continue };
@@ -35,7 +35,7 @@ pub(crate) fn restore_arguments(reply: &mut Reply, shown: &Rendering) {
     }
 }
 
-/// Runs a call as the session allows it now, if the model had been shown its tool.
+/// Runs a call under the session's current rights, if the model was shown the tool.
 pub(crate) async fn call(
     sessions: Arc<SessionService>,
     session: Arc<Session>,
@@ -49,7 +49,7 @@ pub(crate) async fn call(
         SessionCall {
             tool: call.name.clone(),
             arguments: call.arguments.clone(),
-            // A model has no more rights than any client.
+            // A model has the rights of a client.
             caller: Caller::new(session.owner.clone(), Role::Client, Face::Turn),
             progress: Some(progress),
             seen: Some(seen),
@@ -62,7 +62,7 @@ pub(crate) async fn call(
             Some(news) = news.recv() => {
                 let (id, progress) = (call.id.clone(), news.progress);
                 let (total, message) = (news.total, news.message);
-                // Who is too slow to be told misses it; the next one says more.
+                // A slow receiver misses progress; the next event is newer.
                 let _full = watchers.try_send(TurnEvent::ToolProgress { id, progress, total, message });
             }
         }

@@ -5,25 +5,25 @@ use switchboard_store::Store;
 
 use crate::TurnError;
 
-/// A conversation as it was read, and how much of it is stored as it is here.
+/// A conversation in memory, and how much of it is stored unchanged.
 #[derive(Debug)]
 pub(crate) struct StoredConversation {
     store: Store,
     session: String,
-    /// How many messages the store has.
+    /// Number of messages in the store.
     stored: usize,
-    /// What is stored is not how it begins here.
+    /// Whether the stored messages differ from the beginning of those in memory.
     is_torn: bool,
 }
 
 impl StoredConversation {
-    /// Reads what a session has said. Calls that were interrupted are answered, with the results that came before the
-    /// interruption where there are some: those answers are new, and kept with the next messages.
+    /// Reads the conversation of a session. Interrupted calls are answered, with their results where some were stored
+    /// before the interruption: these messages are new, and are stored with the next ones.
     pub(crate) async fn read(
         store: &Store,
         session: &str,
     ) -> Result<(Self, Vec<Message>), TurnError> {
-        // Before the messages: results that become messages meanwhile are found there.
+        // Read before the messages: results that become messages in between are found there.
         let results = store.call_results(session).await?;
         let texts = store.messages(session).await?;
         let mut messages = Vec::with_capacity(texts.len());
@@ -33,7 +33,8 @@ impl StoredConversation {
             messages.push(message);
         }
         let stored = messages.len();
-        // An interrupted conversation ends with calls. One that is broken before its end is stored anew.
+        // An interrupted conversation ends with calls. A conversation that is broken before its end is stored again as
+        // a whole.
         let is_torn = matches!(check(&messages), Err(Broken::Between { .. }));
         if let Some(Message::Assistant(reply)) = messages.last() {
             let results = results.iter().filter_map(|text| serde_json::from_str(text).ok());
@@ -47,13 +48,13 @@ impl StoredConversation {
         Ok((conversation, messages))
     }
 
-    /// One that is to be replaced, whatever it is: also one that cannot be read any more.
+    /// A conversation that is going to be replaced, even if it cannot be read.
     pub(crate) async fn unread(store: &Store, session: &str) -> Result<Self, TurnError> {
         let stored = store.messages(session).await?.len();
         Ok(Self { store: store.clone(), session: session.to_owned(), stored, is_torn: false })
     }
 
-    /// Stores what is new.
+    /// Stores the new messages.
     pub(crate) async fn keep(&mut self, messages: &[Message]) -> Result<(), TurnError> {
         if self.is_torn {
             return self.replace(messages).await;
@@ -71,14 +72,14 @@ impl StoredConversation {
         Ok(())
     }
 
-    /// Stores the result of a call while others of the same reply still run.
+    /// Stores the result of a call while others of the same reply are running.
     pub(crate) async fn keep_result(&self, result: &ToolReturn) -> Result<(), TurnError> {
         let text =
             serde_json::to_string(result).map_err(|error| TurnError::Store(error.to_string()))?;
         Ok(self.store.keep_call_result(&self.session, &result.call, &text).await?)
     }
 
-    /// Stores a whole conversation in the place of the one that was read.
+    /// Replaces the stored conversation.
     pub(crate) async fn replace(&mut self, messages: &[Message]) -> Result<(), TurnError> {
         let texts = written(messages)?;
         let expected = u64::try_from(self.stored).unwrap_or(u64::MAX);
@@ -90,7 +91,7 @@ impl StoredConversation {
     }
 }
 
-/// What a session has said, whole and valid.
+/// The complete conversation of a session, validated.
 pub(crate) async fn history(store: &Store, session: &str) -> Result<History, TurnError> {
     let (_, messages) = StoredConversation::read(store, session).await?;
     Ok(History::new(messages))

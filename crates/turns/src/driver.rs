@@ -1,4 +1,5 @@
-//! Does what the turn machine says: asks the provider, calls tools, keeps messages, tells who listens.
+//! The driver of a turn: performs the actions of the turn state machine. It sends model requests, calls tools, stores
+//! messages and publishes events.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -30,14 +31,14 @@ use crate::new_turn::Wanted;
 use crate::tool_epoch::{self, ToolEpoch};
 use crate::{TurnError, turns};
 
-/// How many events of running calls wait to be told.
+/// Capacity of the channel for events of running calls.
 const NEWS: usize = 64;
-/// What the events of one turn may take up. A model that says more than this in one turn does not mean it.
+/// Maximum size of all events of one turn.
 const MOST_BYTES: usize = 128 << 20;
-/// Waiting times from this one on are spread.
+/// Waiting times of at least this are spread over time.
 const SPREAD_FROM: Duration = Duration::from_millis(400);
 
-/// A turn that runs.
+/// A running turn.
 pub(crate) struct Driver {
     pub(crate) sessions: Arc<SessionService>,
     pub(crate) providers: Arc<Providers>,
@@ -47,44 +48,44 @@ pub(crate) struct Driver {
     pub(crate) turn: Turn,
     pub(crate) overlay: Overlay,
     pub(crate) wanted: Wanted,
-    /// How many messages there were before the turn.
+    /// The number of messages before the turn.
     pub(crate) before: usize,
     pub(crate) epoch: Option<ToolEpoch>,
     pub(crate) stop: CancellationToken,
     pub(crate) state: DriverState,
 }
 
-/// Where the driver stands.
+/// The state of the driver.
 #[derive(Default)]
 pub(crate) struct DriverState {
-    /// The tools that the model sees, until the turn is over or somebody wants it otherwise.
+    /// The tools that the model sees, until the turn ends or new tools are requested to take effect at once.
     seen: Option<(Arc<CachedView>, u64)>,
-    /// Who is asked, likewise.
+    /// The provider and model in use, for the same time.
     asked: Option<(Arc<ProviderEndpoint>, Source)>,
     request: Option<PreparedRequest>,
     stream: Option<ModelStream>,
     wait_until: Option<Instant>,
-    /// The calls that run.
+    /// The running calls.
     running: HashMap<task::Id, ToolCall>,
     error: Option<TurnProblem>,
     end: Option<(TurnEnd, TurnEvent)>,
     has_ended: bool,
 }
 
-/// What is left of a turn that is over.
+/// The outcome of a turn.
 pub(crate) struct Over {
-    /// What the next turn needs.
+    /// The tool epoch for the next turn.
     pub(crate) epoch: Option<ToolEpoch>,
-    /// What it came to, and the last event, which nobody has been told yet.
+    /// The result and the last event, which is not published yet.
     pub(crate) end: Option<(TurnEnd, TurnEvent)>,
 }
 
-/// A request that is to be sent, or was.
+/// A model request, sent or not.
 struct PreparedRequest {
     endpoint: Arc<ProviderEndpoint>,
     source: Source,
     settings: ModelSettings,
-    /// What is shown where that is not just the conversation.
+    /// The messages to send, if they differ from the stored conversation.
     messages: Option<Vec<Message>>,
     tools: Tools,
     replay: Range<usize>,
@@ -95,7 +96,7 @@ struct PreparedRequest {
 }
 
 impl PreparedRequest {
-    /// Sends it. `stored` is the conversation, unless the request has messages of its own.
+    /// Sends the request. `stored` is the conversation, used unless the request has messages of its own.
     async fn ask(
         &self,
         stored: &[Message],
@@ -115,7 +116,7 @@ impl PreparedRequest {
         self.endpoint.ask(&ask).instrument(self.span.clone()).await
     }
 
-    /// Counts it, once it has come to its end.
+    /// Records the metrics of the request when it has ended.
     fn ended(&self, outcome: &'static str, usage: Option<Usage>) {
         let tokens = usage.map(|usage| (usage.input_tokens, usage.output_tokens));
         model_answered(&self.source.provider, outcome, self.asked_at.elapsed(), tokens);
@@ -124,9 +125,10 @@ impl PreparedRequest {
 }
 
 impl Driver {
-    /// Runs the turn to its end. That it has ended is for the caller to tell: who hears it may begin the next turn.
+    /// Runs the turn to its end. The caller publishes the last event, because its receiver may begin the next turn.
     pub(crate) async fn run(mut self) -> Over {
-        // Both are waited for all the time: to begin anew with each word of a model would cost more than the word.
+        // Both futures are kept across iterations: creating them for each event of a model would cost more than the
+        // event.
         let stop = self.stop.clone();
         let mut stopped = std::pin::pin!(stop.cancelled());
         let mut wished = std::pin::pin!(next_wish(self.live.wishes()));
@@ -157,7 +159,7 @@ impl Driver {
                     self.state.wait_until = None;
                     self.turn.on(TurnInput::Waited);
                 }
-                // Nothing else can happen while a model is asked: a call that ended would give up the request.
+                // No calls run while a model request is open: a call that ended would cancel the request.
                 events = self.hear(), if self.state.request.is_some() && calls.is_empty() => {
                     for event in merged(events) {
                         self.heard(event);
@@ -167,7 +169,7 @@ impl Driver {
         }
     }
 
-    /// Does what is to be done at once.
+    /// Performs all actions that are due.
     async fn perform(&mut self, calls: &mut JoinSet<Called>, tell: &mpsc::Sender<TurnEvent>) {
         while let Some(action) = self.turn.next_action() {
             match action {
@@ -232,7 +234,7 @@ impl Driver {
         self.live.tell(event);
     }
 
-    /// The store does not take the conversation: nothing goes on without it.
+    /// Ends the turn because the store does not accept the conversation.
     async fn give_up(&mut self, error: &TurnError, calls: &mut JoinSet<Called>) {
         if let TurnError::NotStored(failure) = error {
             let error = &failure.in_full;
@@ -250,7 +252,7 @@ impl Driver {
         self.state.has_ended = true;
     }
 
-    /// Decides who is asked and what it is shown.
+    /// Chooses the provider, the model, the messages and the tools of the next request.
     fn prepare(&mut self) -> Result<(), Box<ModelFault>> {
         let (endpoint, source) = match self.state.asked.clone() {
             Some(asked) => asked,
@@ -305,7 +307,7 @@ impl Driver {
         Ok(())
     }
 
-    /// The tools that this turn shows: those of its beginning, unless somebody wanted others to be shown at once.
+    /// The tools that this turn shows: those at its beginning, unless new tools were requested to take effect at once.
     fn look(&mut self) -> (Arc<CachedView>, u64) {
         let seen = self.state.seen.get_or_insert_with(|| {
             self.sessions.sessions().view_of(&self.session);
@@ -315,7 +317,7 @@ impl Driver {
         seen.clone()
     }
 
-    /// Hears more of the answer; sends the request first where that is not done.
+    /// Reads the next events of the response; sends the request first if necessary.
     async fn hear(&mut self) -> Vec<ModelEvent> {
         if self.state.stream.is_none() {
             let Some(request) = &self.state.request else { return Vec::new() };
@@ -337,13 +339,13 @@ impl Driver {
             None => None,
         };
         heard.unwrap_or_else(|| {
-            let text = "the provider's stream ended without an end";
+            let text = "the provider's stream was truncated";
             vec![ModelEvent::Failed(Box::new(ModelFault::new(FaultKind::Interrupted, text)))]
         })
     }
 
-    /// Declares the tools of the request anew where a backend of Gemini does not know the newer form, once; says
-    /// whether it did. The refused request had no effect.
+    /// Declares the tools in the older form if a Gemini backend does not know the newer one, once. Returns whether it
+    /// did. The rejected request had no effect.
     fn declare_in_older_form(&mut self, fault: &ModelFault) -> bool {
         let Some(request) = &mut self.state.request else { return false };
         let is_newer = request.tools.newest.provider == Provider::Gemini;
@@ -359,7 +361,7 @@ impl Driver {
 
     fn heard(&mut self, mut event: ModelEvent) {
         if self.live.bytes() > MOST_BYTES && self.state.request.is_some() {
-            let text = "the events of this turn are more than what is kept of one";
+            let text = "the events of this turn exceed the size limit";
             event = ModelEvent::Failed(Box::new(ModelFault::new(FaultKind::TooLarge, text)));
         }
         match &mut event {
@@ -393,19 +395,20 @@ impl Driver {
             }
             Err(error) => {
                 let Some(call) = self.state.running.remove(&error.id()) else { return };
-                tracing::error!(tool = call.name, "a call ended by a fault of ours");
-                let result = ToolReturn::failed(&call, "The call failed: a fault of Switchboard.");
+                tracing::error!(tool = call.name, "a call ended by an internal error");
+                let result =
+                    ToolReturn::failed(&call, "The call failed: an internal error of Switchboard.");
                 Called { result, has_switched: false }
             }
         };
         if called.has_switched {
-            // What the model has switched itself it wants to see in the next request.
+            // The model changed its tools itself and expects them in the next request.
             self.state.seen = None;
         }
         self.turn.on(TurnInput::Returned(called.result));
     }
 
-    /// Does what somebody outside wants.
+    /// Applies a request from outside: cancellation, or new tools.
     fn grant(
         &mut self,
         wishes: &mut watch::Receiver<TurnWishes>,
@@ -423,7 +426,7 @@ impl Driver {
     }
 }
 
-/// Waits until somebody wants something; for ever where nobody can any more.
+/// Waits for a request from outside; forever if the sender is gone.
 async fn next_wish(mut wishes: watch::Receiver<TurnWishes>) -> watch::Receiver<TurnWishes> {
     if wishes.changed().await.is_err() {
         std::future::pending::<()>().await;
@@ -431,7 +434,7 @@ async fn next_wish(mut wishes: watch::Receiver<TurnWishes>) -> watch::Receiver<T
     wishes
 }
 
-/// Text that came in one piece is told in one piece: many words cost no more than one.
+/// Merges consecutive text events, so that text which arrived at once is published as one event.
 fn merged(events: Vec<ModelEvent>) -> Vec<ModelEvent> {
     let mut all: Vec<ModelEvent> = Vec::with_capacity(events.len());
     for event in events {
@@ -450,7 +453,7 @@ fn merged(events: Vec<ModelEvent>) -> Vec<ModelEvent> {
     all
 }
 
-/// A little more than a time that is worth it, so that many who failed together do not come back together.
+/// Adds up to a quarter to longer times, depending on the id, so that turns that failed together do not retry together.
 fn spread(time: Duration, id: &str) -> Duration {
     if time < SPREAD_FROM {
         return time;

@@ -1,9 +1,9 @@
-//! Why a turn cannot begin, or a conversation not be read or changed.
+//! Why a turn cannot begin, or a conversation cannot be read or changed.
 
 use switchboard_chat::{HistoryError, ModelFault, OverlayError};
 use switchboard_store::{StoreError, StoreFailure};
 
-/// What went wrong.
+/// Errors of turns and conversations.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum TurnError {
     #[error("the turn '{turn}' of this session runs; wait for its end, or cancel it")]
@@ -12,20 +12,20 @@ pub enum TurnError {
     Unknown(String),
     #[error("the turn '{0}' has run already; what was said in it is in the history")]
     HasRun(String),
-    #[error("'{0}' cannot name a turn: 1 to 48 letters, digits, `_` and `-`")]
+    #[error("'{0}' is not a valid turn id: use 1 to 48 letters, digits, `_` and `-`")]
     BadName(String),
-    #[error("a turn needs something that the person said: `message` is empty")]
+    #[error("a turn needs a message: `message` is empty")]
     NothingSaid,
     #[error("`{name}` must be {rule}")]
     OutOfBounds { name: &'static str, rule: &'static str },
-    /// The provider cannot be asked.
+    /// The provider cannot be used.
     #[error("{}", .0.message)]
     Provider(Box<ModelFault>),
     #[error(transparent)]
     Overlay(#[from] OverlayError),
     #[error(transparent)]
     History(#[from] HistoryError),
-    #[error("somebody else changed the conversation at the same time; look at it again")]
+    #[error("another request changed the conversation at the same time; read it again")]
     Raced,
     #[error("the stored conversation cannot be read: message {index}: {reason}")]
     Damaged { index: usize, reason: String },
@@ -33,13 +33,13 @@ pub enum TurnError {
     Stopping,
     #[error("{0}")]
     Store(String),
-    /// The store failed, and what was to be stored is not.
+    /// The store failed, and nothing was stored.
     #[error(transparent)]
     NotStored(StoreFailure),
 }
 
 impl TurnError {
-    /// The word by which problems name it.
+    /// The `kind` of the error in problem documents.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Busy { .. } => "turn_running",

@@ -1,8 +1,8 @@
 //! Turns: a session chats with a model, and the model calls the session's tools.
 //!
-//! [`Turns`] begins them, at most one for a session at a time. Each runs by itself, whoever listens: what happens is
-//! written down in its [`LiveTurn`], where anybody may read it from any event on. What is to be done next the pure machine
-//! of `switchboard-chat` says; this crate does it: asks providers, calls tools, keeps messages.
+//! [`Turns`] begins them, at most one per session at a time. Each turn runs independently of its listeners: its events
+//! are recorded in its [`LiveTurn`], where they can be read from any position. The state machine of `switchboard-chat`
+//! decides the next action; this crate performs it: it sends model requests, calls tools and stores messages.
 
 mod calling;
 mod conversation;

@@ -1,4 +1,4 @@
-//! A turn as others see it: what happened, from any event on, and a way to stop it.
+//! A turn as its listeners see it: its events from any position, and a way to cancel it.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,10 +8,10 @@ use parking_lot::{Mutex, MutexGuard};
 use switchboard_chat::{Message, Stop, TurnEvent, TurnProblem, TurnStatus, Usage};
 use tokio::sync::watch;
 
-/// What an event takes beside its text.
+/// Size of an event besides its text.
 const BYTES_PER_EVENT: usize = 96;
 
-/// An event as it is told, written once for all who listen.
+/// A published event, serialized once for all listeners.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recorded {
     /// Counted from 1.
@@ -20,15 +20,15 @@ pub struct Recorded {
     pub json: Bytes,
 }
 
-/// What the driver is told from outside.
+/// Requests to the driver from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct TurnWishes {
     pub(crate) cancel: bool,
-    /// How often somebody wanted new tools to be shown at once.
+    /// How often new tools were requested to take effect at once.
     pub(crate) apply_now: u64,
 }
 
-/// A turn that runs or ran.
+/// A turn that is running or has ended.
 #[derive(Debug)]
 pub struct LiveTurn {
     pub id: String,
@@ -36,25 +36,25 @@ pub struct LiveTurn {
     events: Mutex<Vec<Recorded>>,
     bytes: AtomicUsize,
     end: OnceLock<TurnEnd>,
-    /// How many events there are.
+    /// The number of events.
     told: watch::Sender<u64>,
     wishes: watch::Sender<TurnWishes>,
 }
 
-/// What a turn came to.
+/// The result of a turn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TurnEnd {
     pub status: TurnStatus,
     pub stop: Option<Stop>,
     pub usage: Usage,
-    /// What went wrong, where something did.
+    /// The error, if there was one.
     pub error: Option<TurnProblem>,
-    /// The messages that it added, the person's first.
+    /// The messages that it added, the user's first.
     pub messages: Vec<Message>,
 }
 
 impl TurnEnd {
-    /// The text of the last answer.
+    /// The text of the last reply.
     pub fn text(&self) -> String {
         match self.messages.last() {
             Some(Message::Assistant(reply)) => reply.text(),
@@ -80,7 +80,8 @@ impl LiveTurn {
         self.events.lock()
     }
 
-    /// It has ended. Who sees that it has finds the last event, too; who waits for it is woken after both.
+    /// Ends the turn with its result and last event. A reader that sees the result also finds the last event; waiting
+    /// tasks are woken after both are set.
     pub(crate) fn close(&self, end: TurnEnd, last: &TurnEvent) {
         let id = self.write(last);
         let _is_set_once = self.end.set(end);
@@ -101,7 +102,7 @@ impl LiveTurn {
         id
     }
 
-    /// What its events take up, about.
+    /// The approximate size of its events.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -112,34 +113,34 @@ impl LiveTurn {
         self.events().get(from..).unwrap_or_default().to_vec()
     }
 
-    /// Follows how many events there are.
+    /// Announces the number of events.
     pub fn follow(&self) -> watch::Receiver<u64> {
         self.told.subscribe()
     }
 
-    /// What it came to, once it has ended.
+    /// The result, once the turn has ended.
     pub fn end(&self) -> Option<&TurnEnd> {
         self.end.get()
     }
 
-    /// Waits until it has ended, and every event is told.
+    /// Waits until the turn has ended and every event is published.
     pub async fn ended(&self) -> Option<&TurnEnd> {
         let mut told = self.follow();
         while self.end.get().is_none() && told.changed().await.is_ok() {}
         self.end.get()
     }
 
-    /// Wants it to end now. What was said so far is kept.
+    /// Requests the end of the turn. Messages so far are kept.
     pub fn cancel(&self) {
         self.wishes.send_modify(|wishes| wishes.cancel = true);
     }
 
-    /// Wants the model to see new tools at once.
+    /// Requests that new tools take effect at once.
     pub(crate) fn apply_now(&self) {
         self.wishes.send_modify(|wishes| wishes.apply_now += 1);
     }
 
-    /// What is wanted of it, with what was wanted before anybody listened.
+    /// The requests to the driver, including those made before the subscription.
     pub(crate) fn wishes(&self) -> watch::Receiver<TurnWishes> {
         let mut wishes = self.wishes.subscribe();
         wishes.mark_changed();

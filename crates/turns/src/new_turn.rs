@@ -1,4 +1,4 @@
-//! What a person says, and how it is to be answered.
+//! The request for a turn: the user's message and its settings.
 
 use std::sync::Arc;
 
@@ -11,15 +11,16 @@ use utoipa::ToSchema;
 
 use crate::TurnError;
 
-/// What the person says, and how it is to be answered. What is left out is as the session and its provider have it.
+/// The user's message and the settings of the turn. Omitted settings are those of the session and its provider.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewTurn {
-    /// The caller's name for the turn: who sends the same name again gets the same turn, not a second one.
+    /// The caller's id for the turn. A request with the id of an existing turn returns that turn and does not begin a
+    /// second one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^[A-Za-z0-9_-]{1,48}$", max_length = 48)]
     pub id: Option<String>,
-    /// Without one, the model is asked again to answer what was said last.
+    /// The user's message. Without one, the model answers the last message again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<Words>,
     /// The provider of this turn.
@@ -30,7 +31,7 @@ pub struct NewTurn {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 512)]
     pub model: Option<String>,
-    /// What stands before the conversation.
+    /// The system instructions of the conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -42,24 +43,24 @@ pub struct NewTurn {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0, maximum = 1)]
     pub top_p: Option<f64>,
-    /// How hard the model is to think.
+    /// The reasoning effort of the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, pattern = "^(minimal|low|medium|high)$")]
     pub effort: Option<Effort>,
-    /// Whether thoughts are asked for.
+    /// Whether the model's thinking is requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub show_thinking: Option<bool>,
-    /// Changes of the conversation as the model is shown it, in this turn only.
+    /// Changes to the messages that the model sees, for this turn only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edits: Vec<Edit>,
-    /// Whether the changes are kept, too.
+    /// Whether the changes are stored in the conversation, too.
     #[serde(default)]
     pub persist: bool,
-    /// How often the model may be answered with results of tools; 25 unless it is said.
+    /// Maximum number of rounds of tool results that are sent to the model. The default is 25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 1000)]
     pub max_rounds: Option<u32>,
-    /// How many tokens all requests of the turn may use together.
+    /// Maximum number of tokens that all requests of the turn may use together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub max_tokens_total: Option<u64>,
@@ -74,7 +75,7 @@ pub enum Words {
 }
 
 impl Words {
-    /// What of it says something: no provider takes text that is blank.
+    /// The parts without blank text, which providers reject.
     pub(crate) fn parts(self) -> Vec<Part> {
         let mut parts = match self {
             Self::Text(text) => vec![Part::text(text)],
@@ -109,14 +110,14 @@ impl NewTurn {
     }
 }
 
-/// Who answers where nobody is named: the first provider of the configuration, else the model that costs nothing.
+/// The default provider: the first one of the configuration, else the free demo model.
 fn default_name(providers: &Providers) -> String {
     let mut all = providers.list().into_iter();
     let configured = all.find(|provider| provider.source == ProviderOrigin::Configured);
     configured.map_or_else(|| ProviderKind::Demo.as_str().to_owned(), |provider| provider.name)
 }
 
-/// Who is to answer, as the turn says it.
+/// The provider and model that the turn names.
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted {
     provider: Option<String>,
@@ -142,7 +143,7 @@ impl Wanted {
         }
     }
 
-    /// Who is asked now: what the turn says, else what the session says, else the first provider there is.
+    /// The provider to use now: that of the turn, else that of the session, else the default.
     pub(crate) fn endpoint(
         &self,
         providers: &Providers,
@@ -156,7 +157,7 @@ impl Wanted {
             Box::new(ModelFault::new(FaultKind::NotFound, error.to_string()))
         };
         let endpoint = providers.find(&name).map_err(unknown)?;
-        // The model of the session belongs to the provider of the session.
+        // The session's model belongs to the session's provider.
         let model = self.model.clone().or(if is_of_turn { None } else { about.model });
         let source = endpoint.source(model.as_deref()).map_err(Box::new)?;
         Ok((endpoint, source))

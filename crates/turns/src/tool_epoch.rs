@@ -1,4 +1,4 @@
-//! What of the tools a provider is shown, and how it learns of changes.
+//! Tool epochs: which tools a model request declares, and how the model learns of changes.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -10,23 +10,23 @@ use switchboard_providers::ProviderEndpoint;
 use switchboard_render::{ApplyDelta, Delta, Provider, RenderedTool, Rendering};
 use switchboard_wire::{ToolChange, Tools, takes_tool_changes};
 
-/// An epoch of a conversation with one model whose beginning never changes. Claude models bind their thoughts to all
-/// that came before, tools included: as long as changes of tools are only ever added, the thoughts stay valid. What came
-/// before the epoch was thought over other tools and is not sent back.
+/// A part of a conversation with one model, in which tools only change by appending. Claude models bind their thinking to
+/// everything before it, tools included: as long as changes of tools are only appended, the thinking stays valid.
+/// Thinking from before the epoch belongs to other tools and is not sent back.
 #[derive(Debug, Clone)]
 pub(crate) struct ToolEpoch {
     source: Source,
     instructions: Option<String>,
-    /// The message at which it begins.
+    /// The index of its first message.
     start: usize,
     base: Arc<Rendering>,
     newest: Arc<Rendering>,
-    /// Every tool that was declared in it, whether it is there now or not.
+    /// Every tool that was declared in it, whether it still exists or not.
     declared: HashMap<Box<str>, Arc<RenderedTool>>,
     changes: Vec<ToolChange>,
 }
 
-/// The form in which a provider takes tools.
+/// The format in which a provider takes tools.
 pub(crate) fn form_of(endpoint: &ProviderEndpoint, kind: ProviderKind) -> Provider {
     match kind {
         ProviderKind::OpenAi | ProviderKind::ChatGpt | ProviderKind::Demo => Provider::OpenAi,
@@ -39,8 +39,8 @@ pub(crate) fn form_of(endpoint: &ProviderEndpoint, kind: ProviderKind) -> Provid
     }
 }
 
-/// What the next request shows, and the messages whose sealed thoughts may go with it. `messages` is how many there are;
-/// `is_plain` says that they are the stored ones and nothing else.
+/// The tools of the next request, and the range of messages whose signed thinking may be sent with it. `messages` is
+/// the number of messages; `is_plain` says that they are exactly the stored ones.
 pub(crate) fn next(
     epoch: &mut Option<ToolEpoch>,
     source: &Source,
@@ -53,7 +53,7 @@ pub(crate) fn next(
         return (Tools::only(rendering), 0..messages);
     }
     if !is_plain {
-        // Thoughts over a conversation that looks otherwise for one request are worth nothing in the next one.
+        // Thinking about edited messages is not valid for the stored ones.
         *epoch = None;
         return (Tools::only(rendering), 0..0);
     }
@@ -81,7 +81,7 @@ pub(crate) fn next(
 }
 
 impl ToolEpoch {
-    /// The epoch with tools as they are now, where that can be said by adding something.
+    /// The epoch with the current tools, if appending a change can express them.
     fn with(mut self, rendering: &Arc<Rendering>, messages: usize) -> Option<Self> {
         if self.newest.json() == rendering.json() {
             return Some(self);

@@ -6,13 +6,13 @@ use utoipa::ToSchema;
 
 use crate::LiveTurn;
 
-/// The turns of a session that are remembered, oldest first.
+/// The turns of a session that are still readable, oldest first.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct TurnList {
     pub turns: Vec<TurnView>,
 }
 
-/// One event of the stream of a turn, field by field.
+/// One event of a turn's event stream, field by field.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct TurnStreamEvent {
     /// `started`, `content`, `thinking`, `tool_call_begun`, `tool_call_delta`, `tool_call`, `tool_progress`, `tool_result`,
@@ -36,9 +36,9 @@ pub struct TurnView {
     /// `running`, `completed`, `cancelled`, `failed` or `limited`.
     #[schema(pattern = "^(running|completed|cancelled|failed|limited)$")]
     pub status: &'static str,
-    /// How many events it has had.
+    /// The number of its events.
     pub events: u64,
-    /// The text of the last answer, once it has ended.
+    /// The text of the last reply, once the turn has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// Why the model stopped.
@@ -46,10 +46,10 @@ pub struct TurnView {
     pub stop: Option<Stop>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// What went wrong, where something did.
+    /// The error, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<TurnProblem>,
-    /// What the turn added to the conversation, the person's message first.
+    /// The messages that the turn added to the conversation, the user's first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<Message>,
 }

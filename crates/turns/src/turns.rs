@@ -1,4 +1,4 @@
-//! All turns: who begins one, who comes back to one, what is kept of them.
+//! All turns: begins them, finds them, and keeps ended ones readable for a while.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -26,16 +26,16 @@ use crate::live::{LiveTurn, TurnEnd};
 use crate::new_turn::{NewTurn, Wanted, Words};
 use crate::tool_epoch::ToolEpoch;
 
-/// How long, and how many of them, turns that have ended can be read again.
+/// How long, and how many, ended turns stay readable.
 const REMEMBER: Duration = Duration::from_mins(10);
 const REMEMBERED: usize = 2048;
-/// What the events of turns that have ended may take up.
+/// Maximum size of the events of all ended turns.
 const REMEMBERED_BYTES: usize = 64 << 20;
-/// Stands for a turn while a conversation is imported; nobody can name a turn so.
+/// The id that marks the import of a conversation; it is not a valid turn id.
 const IMPORT: &str = "(import)";
-/// For how many sessions it is known what their model was shown before.
-const STRETCHES: usize = 4096;
-/// The longest name of a turn: the ids of its calls are made of it, and no provider takes longer ones than 64.
+/// Maximum number of sessions whose tool epoch is kept.
+const MAX_EPOCHS: usize = 4096;
+/// Maximum length of a turn id: the ids of its calls contain it, and providers limit those to 64 characters.
 const LONGEST_NAME: usize = 48;
 
 /// The turns of a board.
@@ -52,10 +52,10 @@ pub struct Turns {
 struct Book {
     /// By session.
     running: HashMap<String, Arc<LiveTurn>>,
-    /// Oldest first, with the moment of their end.
+    /// Oldest first, with the time of their end.
     ended: VecDeque<(Instant, Arc<LiveTurn>)>,
     epochs: HashMap<String, ToolEpoch>,
-    /// The board is about to stop.
+    /// Whether the board is shutting down.
     is_closed: bool,
 }
 
@@ -66,14 +66,14 @@ impl std::fmt::Debug for Turns {
 }
 
 impl Turns {
-    /// The turns of all sessions. `environment` knows variables by their names: some providers have their keys
-    /// there. [`Turns::shutdown`] ends them.
+    /// Creates the turns of all sessions. `environment` looks up variables by name, such as the API keys of providers.
+    /// [`Turns::shutdown`] ends them.
     pub fn start(
         board: &Arc<Board>,
         sessions: Arc<SessionService>,
         environment: &dyn Fn(&str) -> Option<String>,
     ) -> Arc<Self> {
-        // Before the plan is read: a reload between would be overlooked.
+        // Subscribed before the plan is read, so that no reload in between is missed.
         let mut versions = board.versions();
         let mut plan = board.plan();
         let providers = Arc::new(Providers::new(&plan.providers, environment));
@@ -110,7 +110,7 @@ impl Turns {
         &self.providers
     }
 
-    /// Begins a turn. It runs on whether anybody listens or not.
+    /// Begins a turn. It runs whether or not anything listens to its events.
     pub async fn begin(
         self: &Arc<Self>,
         session: &Arc<Session>,
@@ -132,14 +132,14 @@ impl Turns {
             }
             Err(error) => return Err(error),
         };
-        // In a task of its own, all of it: a caller who goes away while it begins stops nothing halfway.
+        // The whole beginning runs in a task of its own, so that a caller that goes away does not interrupt it.
         let (tell, begun) = oneshot::channel();
         let (turns, session) = (self.clone(), session.clone());
         self.running.spawn(async move { turns.run(slot, session, wanted, tell).await });
         begun.await.unwrap_or(Err(TurnError::Stopping)).map(|()| live)
     }
 
-    /// Nobody else has a turn of this session, or changes its conversation, while the slot is held.
+    /// Takes the slot of a session: while it is held, no other turn runs and nothing else changes the conversation.
     fn take_slot(self: &Arc<Self>, live: &Arc<LiveTurn>) -> Result<TurnSlot, TurnError> {
         let mut book = self.book();
         if book.is_closed {
@@ -166,7 +166,7 @@ impl Turns {
             Ok(driver) => driver,
             Err(error) => {
                 let end = failed(&error);
-                // Who asked for the same turn a moment later is not left waiting.
+                // A concurrent request for the same turn must not wait forever.
                 let live = slot.live.clone();
                 drop(slot);
                 live.close(end, &done_without_messages());
@@ -195,7 +195,7 @@ impl Turns {
     ) -> Result<Driver, TurnError> {
         new.check()?;
         let wanted = Wanted::of(&new);
-        // What cannot be asked at all is said before anything is kept.
+        // A provider that cannot be used is reported before anything is stored.
         wanted.endpoint(&self.providers, session).map_err(TurnError::Provider)?;
         let (mut conversation, mut messages) =
             StoredConversation::read(&self.store, &session.id).await?;
@@ -217,7 +217,7 @@ impl Turns {
             conversation.replace(&messages).await?;
             (before, epoch) = (messages.len().saturating_sub(said), None);
         }
-        // What the person said is stored before anybody is told that the turn began.
+        // The user's message is stored before the start of the turn is announced.
         conversation.keep(&messages).await?;
         let limits = TurnLimits::default();
         let limits = TurnLimits {
@@ -241,12 +241,12 @@ impl Turns {
         })
     }
 
-    /// A turn of a session that runs, or ended a while ago.
+    /// A turn of a session that is running, or has ended and is still readable.
     pub fn find(&self, session: &str, id: &str) -> Option<Arc<LiveTurn>> {
         self.of(session).into_iter().find(|turn| turn.id == id)
     }
 
-    /// The turns of a session that are remembered, oldest first.
+    /// The readable turns of a session, oldest first.
     pub fn of(&self, session: &str) -> Vec<Arc<LiveTurn>> {
         let mut book = self.book();
         book.forget_old();
@@ -255,20 +255,22 @@ impl Turns {
         all.filter(|turn| turn.session == session).cloned().collect()
     }
 
-    /// The turn of a session that runs.
+    /// The running turn of a session.
     pub fn running(&self, session: &str) -> Option<Arc<LiveTurn>> {
         self.book().running.get(session).cloned()
     }
 
-    /// The session has changed, and its model is to see that at once: a running turn is restarted from where it stands.
+    /// Makes a change of the session visible to its model at once: a running turn sends its current request again with
+    /// the new tools.
     pub fn apply_now(&self, session: &str) {
         if let Some(turn) = self.running(session) {
             turn.apply_now();
         }
     }
 
-    /// The session is about to end: its turn ends before it, so that nothing is kept for a session that is gone, or for
-    /// another one of the same name. While the store takes no writes the session cannot end, and its turn goes on.
+    /// Ends the turn of a session that is about to be deleted, so that nothing is stored for a session that no longer
+    /// exists, or for another one with the same id. While the store accepts no writes, the session cannot be deleted,
+    /// and its turn goes on.
     pub async fn end_of(&self, session: &str) -> Result<(), TurnError> {
         if let Some(turn) = self.running(session) {
             self.store.check_writable().await?;
@@ -278,25 +280,25 @@ impl Turns {
         Ok(())
     }
 
-    /// Forgets the turns of a session that has ended.
+    /// Forgets the turns of a deleted session.
     pub fn forget(&self, session: &str) {
         let mut book = self.book();
         book.epochs.remove(session);
         book.ended.retain(|(_, turn)| turn.session != session);
     }
 
-    /// What a session has said.
+    /// The conversation of a session.
     pub async fn history(&self, session: &Session) -> Result<History, TurnError> {
         conversation::history(&self.store, &session.id).await
     }
 
-    /// Puts a conversation in the place of the one that a session has.
+    /// Replaces the conversation of a session.
     pub async fn set_history(
         self: &Arc<Self>,
         session: &Session,
         history: &History,
     ) -> Result<(), TurnError> {
-        // The slot of a turn: none begins while the conversation is another one.
+        // Takes the slot of a turn, so that none begins while the conversation is replaced.
         let import = Arc::new(LiveTurn::new(IMPORT.to_owned(), &session.id));
         let mut slot = self.take_slot(&import)?;
         slot.is_import = true;
@@ -306,7 +308,7 @@ impl Turns {
         Ok(())
     }
 
-    /// Lets running turns end for a while, then cancels them and waits until what they said is stored.
+    /// Waits for running turns up to `patience`, then cancels them and waits until their messages are stored.
     pub async fn shutdown(&self, patience: Duration) {
         self.book().is_closed = true;
         let running: Vec<_> = self.book().running.values().cloned().collect();
@@ -324,13 +326,13 @@ impl Turns {
     }
 }
 
-/// The right to go on with a conversation. It is given back whatever happens, a panic included.
+/// The exclusive right to continue a conversation. Dropping it releases it, also in a panic.
 struct TurnSlot {
     turns: Arc<Turns>,
     live: Arc<LiveTurn>,
-    /// Whether the turn can be read again when it is over.
+    /// Whether the turn stays readable when it is over.
     is_remembered: bool,
-    /// Whether there is no turn in it at all.
+    /// Whether it belongs to an import rather than to a turn.
     is_import: bool,
 }
 
@@ -343,9 +345,9 @@ impl Drop for TurnSlot {
             book.forget_old();
         }
         drop(book);
-        // Nobody else ends it then, and somebody may wait for that.
+        // Otherwise the turn would never end for those who wait for it.
         if self.is_import || std::thread::panicking() {
-            let end = failed(&TurnError::Store("the turn ended by a fault of ours".into()));
+            let end = failed(&TurnError::Store("the turn ended by an internal error".into()));
             self.live.close(end, &done_without_messages());
         }
     }
@@ -356,7 +358,7 @@ fn done_without_messages() -> TurnEvent {
     TurnEvent::Done { status, stop: None, usage, messages: 0 }
 }
 
-/// Whether a model has answered in this turn already, perhaps before a restart.
+/// Whether a model has already answered in this turn, possibly before a restart.
 fn has_run(messages: &[Message], turn: &str) -> bool {
     messages.iter().any(|message| match message {
         Message::Assistant(reply) => reply.turn.as_deref() == Some(turn),
@@ -378,8 +380,8 @@ impl Book {
     }
 
     fn keep_stretch(&mut self, session: &str, epoch: ToolEpoch) {
-        if self.epochs.len() >= STRETCHES {
-            // Whichever: its session begins a new one, and only loses what its model thought before.
+        if self.epochs.len() >= MAX_EPOCHS {
+            // Any one: its session begins a new epoch and only loses the model's earlier thinking.
             let some = self.epochs.keys().next().cloned();
             some.and_then(|some| self.epochs.remove(&some));
         }
@@ -402,7 +404,7 @@ fn failed(error: &TurnError) -> TurnEnd {
     }
 }
 
-/// Why a turn ended that no model had to do with.
+/// The problem of a turn that ended for another reason than the model.
 pub(crate) fn not_kept(error: &TurnError) -> TurnProblem {
     let (kind, blame, advice) = match error {
         TurnError::Provider(fault) => return (&**fault).into(),
@@ -411,9 +413,11 @@ pub(crate) fn not_kept(error: &TurnError) -> TurnProblem {
             "switchboard",
             "look at the log of the board and at the disk of its data directory",
         ),
-        TurnError::Raced => {
-            ("not_kept", "you", "let one client at a time speak in a session, then say it again")
-        }
+        TurnError::Raced => (
+            "not_kept",
+            "you",
+            "use one client at a time in a session, then send the message again",
+        ),
         TurnError::Busy { .. }
         | TurnError::Unknown(_)
         | TurnError::HasRun(_)
@@ -430,7 +434,7 @@ pub(crate) fn not_kept(error: &TurnError) -> TurnProblem {
         TurnError::NotStored(failure) if failure.is_outage => {
             format!("the conversation cannot be read or kept: {}", failure.reason)
         }
-        // It names files of this machine, and belongs into the log.
+        // The message contains file names, so it is only logged.
         TurnError::Store(_) | TurnError::NotStored(_) | TurnError::Damaged { .. } => {
             "the conversation cannot be read or kept; the log of the board says why".into()
         }

@@ -1,4 +1,4 @@
-//! Turns over a board of its own, with the demo model: who goes away, comes too early, or comes together.
+//! Tests of turns with the demo model on a board of their own: callers that disconnect, come too early, or come at once.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by ending")]
 

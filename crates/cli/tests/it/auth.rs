@@ -134,7 +134,7 @@ async fn a_client_of_its_own_serves_at_once_and_tells_nobody_its_secret() {
     let home = home.with_variable("SECRET", "s3cret-wrong");
     home.line("auth logout office").expect(0);
     let refused = home.line("check --connect").expect(1);
-    let expected = format!("{} gives no token to the client '{id}'", office.issuer());
+    let expected = format!("{} issues no token to the client '{id}'", office.issuer());
     assert!(refused.stderr.contains(&expected), "{}", refused.stderr);
     assert!(!refused.stderr.contains("s3cret-wrong"), "{}", refused.stderr);
 }

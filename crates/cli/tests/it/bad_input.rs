@@ -356,7 +356,7 @@ async fn the_words_for_the_commonest_faults() {
     assert_says!(home.line("server test slow").expect(4).stderr, @"
     error: Failed to connect to MCP server 'slow' at http://HOST/mcp
     Error: no answer to tools/list within MS
-    hint: a server that needs longer to start wants a larger `connect_timeout`
+    hint: raise `connect_timeout` for a server that needs longer to start
     ");
     assert_says!(home.line("server test dies").expect(4).stderr, @"
     error: Failed to connect to MCP server 'dies' at PEER --exit-at-once
@@ -430,7 +430,7 @@ async fn calls_that_go_wrong_end_themselves_and_nothing_else() {
         ("bad.hangs", 504, "tool 'hangs' of MCP server 'bad' was running longer than"),
         ("bad.half", 503, "the answer broke off"),
         ("bad.huge", 502, "larger than"),
-        ("bad.wrong-id", 502, "the server answered another request than ours"),
+        ("bad.wrong-id", 502, "the response has the id of another request"),
         ("bad.twice", 200, ""),
         ("bad.unknown", 200, "hologram"),
         ("child.long_line", 503, "a line longer than"),

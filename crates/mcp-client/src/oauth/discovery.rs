@@ -31,7 +31,7 @@ pub(super) async fn discover(
     let Some(issuer) = issuer else {
         let message = "the server publishes no OAuth metadata, so there is nowhere to sign in";
         return Err(ConnectError::new(ConnectErrorKind::Protocol, message)
-            .with_hint("a server with fixed credentials wants `auth.bearer` or `headers`"));
+            .with_hint("for a server with fixed credentials, set `auth.bearer` or `headers`"));
     };
     let metadata = &resolved.metadata;
     let endpoints = [&metadata.authorization_endpoint, &metadata.token_endpoint];

@@ -88,10 +88,10 @@ impl Grant {
     pub(crate) fn take(&mut self, answer: &Value, now_ms: i64) -> Result<(), String> {
         let text = |key: &str| answer.get(key).and_then(Value::as_str).map(str::to_owned);
         if !text("token_type").is_some_and(|kind| kind.eq_ignore_ascii_case("bearer")) {
-            return Err("the authorization server gave a token that is no bearer token".into());
+            return Err("the authorization server issued a token that is not a bearer token".into());
         }
         let token = text("access_token").filter(|token| header(token).is_some());
-        self.access_token = token.ok_or("the authorization server gave no usable token")?;
+        self.access_token = token.ok_or("the authorization server issued no usable token")?;
         self.refresh_token = text("refresh_token").or(self.refresh_token.take());
         let lifetime = answer.get("expires_in").and_then(Value::as_i64);
         self.expires_at_ms =

@@ -79,9 +79,9 @@ fn check_issuer(
     before: Option<&str>,
 ) -> Result<(), ConnectError> {
     let (expected, hint) = match (configured, before) {
-        (Some(configured), _) => (configured, "`issuer` in `auth.oauth` says so"),
+        (Some(configured), _) => (configured, "`issuer` in `auth.oauth` names the expected issuer"),
         (None, Some(before)) => {
-            (before, "if the change is meant, `switchboard auth logout` forgets the old one")
+            (before, "if the change is intended, `switchboard auth logout` removes the old one")
         }
         (None, None) => return Ok(()),
     };
@@ -90,7 +90,7 @@ fn check_issuer(
         return Ok(());
     }
     let message =
-        format!("the server names the issuer {found}, and the client is one of {expected}");
+        format!("the server names the issuer {found}, but the client belongs to {expected}");
     Err(ConnectError::new(ConnectErrorKind::Unauthorized, message).with_hint(hint))
 }
 
@@ -105,7 +105,7 @@ fn check_token_endpoint(server: &Url, endpoint: &str) -> Result<(), ConnectError
     }
     let message = format!("the authorization server names {endpoint:?}, which is not safe to use");
     Err(ConnectError::new(ConnectErrorKind::Protocol, message)
-        .with_hint("who a client is, is proven over https"))
+        .with_hint("client credentials are sent over https only"))
 }
 
 /// Runs on a thread of its own, because rmcp's future (3.8) is not `Send`.
@@ -157,14 +157,14 @@ fn refused(issuer: &str, client_id: &str, error: &AuthError) -> ConnectError {
         .map(|c| if c.is_control() { ' ' } else { c })
         .take(LONGEST_TOLD)
         .collect();
-    let message = format!("{issuer} gives no token to the client '{client_id}': {why}");
+    let message = format!("{issuer} issues no token to the client '{client_id}': {why}");
     // rmcp has one error for all failures, so an unreachable or failing authorization server is recognized by the text.
     let words = why.to_ascii_lowercase();
     if words.contains("request failed") || words.contains("http 5") {
         return ConnectError::new(ConnectErrorKind::Unreachable, message);
     }
     ConnectError::new(ConnectErrorKind::Unauthorized, message)
-        .with_hint("look at `client_id`, its proof and `scopes` in `auth.oauth`")
+        .with_hint("check `client_id`, its credentials and `scopes` in `auth.oauth`")
 }
 
 #[cfg(test)]

@@ -120,7 +120,7 @@ impl SignIn {
         tokens: Arc<dyn TokenStore>,
     ) -> Result<Self, ConnectError> {
         let begun = Self::prepare(spec, http, tokens).await;
-        begun.map_err(|error| Redactor::of(spec, None).over(error))
+        begun.map_err(|error| Redactor::of(spec, None).redact_error(error))
     }
 
     async fn prepare(
@@ -131,7 +131,8 @@ impl SignIn {
         let (url, settings) = wants_oauth(spec)?;
         let name = &spec.name;
         let OAuthGrant::SignIn(ours) = &settings.grant else {
-            let message = format!("nobody signs in at '{name}': the program does it by itself");
+            let message =
+                format!("'{name}' needs no sign-in: it uses the client credentials grant");
             return Err(ConnectError::new(ConnectErrorKind::Protocol, message).with_hint(
                 "its entry says `grant: client_credentials`; `switchboard server test` tries it",
             ));
@@ -184,7 +185,7 @@ impl SignIn {
     /// Waits for the callback, and stores the tokens.
     pub async fn finish(mut self) -> Result<SignedIn, ConnectError> {
         let redactor = std::mem::take(&mut self.redactor);
-        self.take_tokens().await.map_err(|error| redactor.over(error))
+        self.take_tokens().await.map_err(|error| redactor.redact_error(error))
     }
 
     async fn take_tokens(self) -> Result<SignedIn, ConnectError> {
@@ -210,7 +211,7 @@ fn wants_oauth(spec: &ServerSpec) -> Result<(&Url, &OAuthSettings), ConnectError
     spec.endpoint.oauth().ok_or_else(|| {
         let message = format!("the server '{}' is not configured to sign in", spec.name);
         ConnectError::new(ConnectErrorKind::Protocol, message)
-            .with_hint("`auth: {oauth: {}}` in its entry makes it so")
+            .with_hint("add `auth: {oauth: {}}` to its entry")
     })
 }
 
@@ -290,7 +291,7 @@ async fn client(
         let hint = "register a client there by hand and give its `client_id` in `auth.oauth`";
         let described = describe(&error);
         if found.metadata.registration_endpoint.is_none() {
-            let message = format!("{} lets nobody register by themselves", found.issuer);
+            let message = format!("{} does not support dynamic client registration", found.issuer);
             return ConnectError::new(ConnectErrorKind::Protocol, message).with_hint(hint);
         }
         described.with_hint(hint)
@@ -304,7 +305,8 @@ async fn listen(port: Option<u16>) -> Result<TcpListener, ConnectError> {
 
 fn no_port(port: Option<u16>, error: &std::io::Error) -> ConnectError {
     let port = port.map(|port| format!(" {port}")).unwrap_or_default();
-    let message = format!("the browser cannot come back: port{port} of 127.0.0.1: {error}");
+    let message =
+        format!("cannot listen for the browser's callback: port{port} of 127.0.0.1: {error}");
     ConnectError::new(ConnectErrorKind::Process, message)
         .with_hint("end what uses the port, or choose another `redirect_port`")
 }
@@ -352,7 +354,7 @@ async fn wait_for_browser(listener: TcpListener, state: &str) -> Brought {
     };
     done.cancel();
     let _undelivered = tokio::time::timeout(LAST_PAGE, serving).await;
-    answer.unwrap_or_else(|| Err(unusable("the browser did not come back")))
+    answer.unwrap_or_else(|| Err(unusable("the browser did not return to the callback")))
 }
 
 async fn come_back(
@@ -361,13 +363,13 @@ async fn come_back(
 ) -> (StatusCode, Html<&'static str>) {
     let query = query.unwrap_or_default();
     if query_value(&query, "state").as_deref() != Some(&*door.state) {
-        let page = "<!doctype html><title>Switchboard</title>This is not the answer to a sign-in that is under way.";
+        let page = "<!doctype html><title>Switchboard</title>This is not the response to a pending sign-in.";
         return (StatusCode::BAD_REQUEST, Html(page));
     }
     // A second callback changes nothing.
     let _second = door.brought.try_send(read_callback(&query));
-    let page = "<!doctype html><title>Switchboard</title>Switchboard has the answer. You can close this page; \
-                the terminal says how it went.";
+    let page = "<!doctype html><title>Switchboard</title>Switchboard has received the response. You can close \
+                this page; the terminal shows the result.";
     (StatusCode::OK, Html(page))
 }
 
@@ -383,7 +385,8 @@ fn read_callback(query: &str) -> Brought {
         return Err(ConnectError::new(ConnectErrorKind::Unauthorized, message));
     }
     let code = value("code").filter(|code| !code.is_empty());
-    let code = code.ok_or_else(|| unusable("the browser came back without a code"))?;
+    let code =
+        code.ok_or_else(|| unusable("the browser returned without an authorization code"))?;
     Ok(Callback { code, issuer: value("iss") })
 }
 

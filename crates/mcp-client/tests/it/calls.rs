@@ -1,4 +1,4 @@
-//! Calls: what comes back, what does not, and what the server notices of it.
+//! Tests of calls: results, failures, and what the server receives.
 
 use std::time::Duration;
 
@@ -134,10 +134,9 @@ async fn an_answer_to_another_request_is_not_taken_for_ours() {
                 shown(answer),
                 "unavailable: the connection closed before the answer was complete"
             ),
-            ("legacy" | "modern", Ok(answer)) => assert_eq!(
-                shown(answer),
-                "bad answer: the server answered another request than ours"
-            ),
+            ("legacy" | "modern", Ok(answer)) => {
+                assert_eq!(shown(answer), "bad answer: the response has the id of another request")
+            }
             ("HTTP+SSE", Err(_elapsed)) => {}
             (_, answer) => panic!("{kind}: {answer:?}"),
         }

@@ -1,4 +1,4 @@
-//! Lists that change: noticed once per storm, and again after the stream was lost.
+//! Tests of changing lists: several notifications in a row count as one change, also after the stream was lost.
 
 use std::sync::Arc;
 use std::time::Duration;

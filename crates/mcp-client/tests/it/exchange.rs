@@ -1,4 +1,4 @@
-//! Requests that are passed on: what comes back byte for byte, and whose a server's words are.
+//! Tests of forwarded requests: results byte for byte, and the attribution of server messages to callers.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -127,7 +127,7 @@ async fn words_on_the_stream_of_a_call_are_those_of_its_caller() {
     let error = value(&result.unwrap())["answer"]["error"].clone();
     assert_eq!(
         error,
-        json!({"code": -32603, "message": "the caller of this server cannot answer questions"})
+        json!({"code": -32603, "message": "the client does not answer requests of servers"})
     );
 }
 
@@ -168,7 +168,7 @@ async fn a_question_beside_the_calls_needs_one_origin() {
     let (talker, connection) = talking().await;
     wait_until(PATIENCE, async || talker.is_heard().then_some(())).await;
     let nobody = talker.ask("q1", "sampling/createMessage").await;
-    let said = "nobody is calling this server at the moment, so nobody can answer";
+    let said = "no client is calling this server at the moment, so its request cannot be answered";
     assert_eq!(nobody["error"], json!({"code": -32603, "message": said}));
     assert_eq!(talker.ask("q2", "roots/list").await["result"], json!({"roots": []}));
     let calls = |origins: &'static [&'static str], id: &'static str| {
@@ -198,7 +198,7 @@ async fn a_question_beside_the_calls_needs_one_origin() {
     let several = calls(&["a", "b"], "q4").await["error"]["message"].clone();
     assert_eq!(
         several,
-        "several clients use this server at the same time, and it cannot be told whose question this is; ask again when the other \
+        "several clients use this server at the same time, and the request cannot be attributed to one of them; ask again when the other \
          calls are done, reach the server over streamable HTTP, or give each session a connection of its own with \
          `connection: per_session`"
     );
@@ -266,7 +266,7 @@ async fn what_a_child_asks_reaches_the_only_origin_and_no_other() {
     let message = value(&refused)["answer"]["error"]["message"].clone();
     assert_eq!(
         message,
-        "several clients use this server at the same time, and it cannot be told whose question this is; ask again when the other \
+        "several clients use this server at the same time, and the request cannot be attributed to one of them; ask again when the other \
          calls are done, reach the server over streamable HTTP, or give each session a connection of its own with \
          `connection: per_session`"
     );

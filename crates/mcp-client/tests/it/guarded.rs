@@ -1,4 +1,4 @@
-//! No process outlives us, however we or they end.
+//! Tests that no child process outlives the program, however either of them ends.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;

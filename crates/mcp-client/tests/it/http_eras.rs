@@ -107,7 +107,7 @@ async fn a_fixed_era_is_kept_and_never_remembered() {
     }
     let (legacy, modern) = (server().legacy().start().await, server().modern().start().await);
     let refused = "protocol: the server refused the handshake";
-    let hint = "the configuration fixes `era`; without it the server is asked";
+    let hint = "the configuration sets `era`; without it Switchboard finds out the era";
     let opened = |spec: ServerSpec| async move { failure(open(&spec).await) };
     assert_rows(vec![
         (

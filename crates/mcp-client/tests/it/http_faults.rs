@@ -1,4 +1,4 @@
-//! HTTP servers that cannot be reached or listed: what people read then.
+//! Tests with HTTP servers that cannot be reached or listed, and of the error messages.
 
 use std::process::Command;
 use std::time::Duration;
@@ -144,7 +144,7 @@ async fn a_timeout_names_what_was_waited_for() {
     let late = |step: &str| {
         format!(
             "timeout: no answer to {step} within 2s \
-             -> a server that needs longer to start wants a larger `connect_timeout`"
+             -> raise `connect_timeout` for a server that needs longer to start"
         )
     };
     let mut cases = vec![

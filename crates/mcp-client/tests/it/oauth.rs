@@ -1,4 +1,4 @@
-//! Servers that want a sign-in: who has the tokens, when they are renewed, and when a person is needed.
+//! Tests of OAuth: stored tokens, refreshing them, and when a sign-in is required.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -334,7 +334,7 @@ async fn a_client_of_its_own_that_is_refused_says_who_refuses_it_and_not_its_pro
         let refused =
             failure(Connection::open(&coming_itself(&office, proof), &options(&drawer)).await);
         let expected = format!(
-            "unauthorized: {} gives no token to the client '{}': ",
+            "unauthorized: {} issues no token to the client '{}': ",
             office.issuer(),
             OWN_CLIENT.0
         );

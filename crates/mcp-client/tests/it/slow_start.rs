@@ -117,7 +117,7 @@ async fn a_launcher_that_takes_too_long_is_named_with_its_last_words() {
     assert_eq!(said, "npm warn exec installing files@1");
     assert_eq!(
         failure(opened),
-        "timeout: no answer to initialize or server/discover within 1s500ms; the last that it wrote to its error output: \
+        "timeout: no answer to initialize or server/discover within 1s500ms; the last line of its error output: \
          npm warn exec installing files@1 -> `npx` may have been downloading: run the command once by hand, which fills \
          its cache, or set a larger `connect_timeout`"
     );

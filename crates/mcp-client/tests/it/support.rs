@@ -1,4 +1,4 @@
-//! Specs, calls and processes in few words.
+//! Helpers for server specifications, calls and processes.
 
 use std::collections::BTreeMap;
 use std::fs;

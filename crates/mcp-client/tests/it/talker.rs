@@ -1,4 +1,4 @@
-//! A legacy HTTP server that talks while it works: it logs, reports progress, asks, breaks off and forgets.
+//! A session-era HTTP server that sends log messages, progress and requests, and can drop responses and sessions.
 
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;

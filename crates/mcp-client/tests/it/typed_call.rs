@@ -1,4 +1,4 @@
-//! One `tools/call` with everything parsed: tests look into results, the product passes them on.
+//! A `tools/call` with a parsed result, for tests that inspect it.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};

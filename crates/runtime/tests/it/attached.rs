@@ -1,4 +1,4 @@
-//! Servers that sessions bring: whose their tools are, where they may be, and how they come and go.
+//! Tests of attached servers: who sees their tools, which addresses are permitted, attaching and detaching.
 
 use std::sync::Arc;
 
@@ -371,10 +371,7 @@ async fn there_is_room_for_so_many() {
     board.attach_server("s2", spec("n0", &own)).await.unwrap();
     let error = board.attach_server("s2", spec("n1", &own)).await.unwrap_err();
     assert_eq!(error.to_string(), "all sessions together have 17 servers of their own already");
-    assert_eq!(
-        error.hint(),
-        Some("the operator of this board can raise `gateway.max_session_servers`")
-    );
+    assert_eq!(error.hint(), Some("the operator can raise `gateway.max_session_servers`"));
     assert!(board.detach_server("s1", &ServerName::new("n3")).await);
     board.attach_server("s2", spec("n1", &own)).await.unwrap();
 

@@ -1,4 +1,4 @@
-//! One call: its name, its arguments, its result, its record.
+//! Tests of one call: its name, its arguments, its result, its record.
 
 use std::sync::Arc;
 

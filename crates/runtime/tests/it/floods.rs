@@ -1,4 +1,4 @@
-//! Servers that never stop talking: the time limits of a call hold, and others are not slowed down.
+//! Tests with servers that send without end: the time limits of a call hold, and other calls are not slowed down.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How many calls run at the same time, in which order, and what is left of those that are given up.
+//! Tests of concurrency limits: how many calls run at once, in which order, and the cleanup of cancelled ones.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Servers that change, fall ill, die and come back while the board runs.
+//! Tests with servers that change, fail, exit and return while the board runs.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The log lines of seed 000, word for word and at their levels.
+//! Tests of the log lines about servers and admission, word for word and with their levels. The texts are fixed.
 
 use pretty_assertions::assert_eq;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! What one run leaves for the next.
+//! Tests of the state that one run stores for the next.
 
 use pretty_assertions::assert_eq;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! The end of a board.
+//! Tests of the shutdown of a board.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Which configurations start, and what those that do not start say.
+//! Tests of starting a board: which configurations start, and the errors of those that do not.
 
 use std::time::Duration;
 
@@ -102,7 +102,7 @@ async fn the_examples_of_seed_000_start_unchanged_but_for_their_addresses() {
 }
 
 #[tokio::test]
-async fn a_refused_connection_ends_the_start_in_the_seeds_words_with_its_cause() {
+async fn a_refused_connection_ends_the_start_with_the_fixed_text_and_its_cause() {
     let url = format!("http://127.0.0.1:{}/mcp", free_port());
     let message = refused(try_board(&yaml(&[], &[dynamic_at("gone", &url)])).await);
     let (head, tail) = message.split_once("\n\n").expect("a blank line");

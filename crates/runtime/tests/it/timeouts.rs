@@ -1,4 +1,4 @@
-//! Which clock runs out, what the error says, and what the server hears of it.
+//! Tests of time limits: which one applies, the error message, and the cancellation that the server gets.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Legacy clients of the gateway.
+//! Tests of stored MCP clients of the session era.
 
 use pretty_assertions::assert_eq;
 use switchboard_store::{Store, StoredClient};

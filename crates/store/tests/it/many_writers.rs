@@ -1,4 +1,4 @@
-//! Two stores on one directory stand for two processes: they share nothing but the file.
+//! Tests with two stores on one directory, which act like two processes: they share only the file.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;

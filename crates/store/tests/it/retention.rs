@@ -1,4 +1,4 @@
-//! What pruning takes and leaves.
+//! Tests of pruning.
 
 use pretty_assertions::assert_eq;
 use switchboard_model::CallId;

@@ -1,4 +1,4 @@
-//! Whatever goes in comes out.
+//! Tests that stored values are read back unchanged.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is remembered of servers.
+//! Tests of the remembered tools and eras of servers.
 
 use std::collections::HashMap;
 
