@@ -252,7 +252,7 @@ fn told(result: &ToolReturn) -> String {
     let more = if media.is_empty() {
         String::new()
     } else {
-        format!(" (and {} pieces that are no text)", media.len())
+        format!(" (and {} parts that are not text)", media.len())
     };
     let verb = if result.is_error { "failed" } else { "answered" };
     let text = if text.trim().is_empty() { "nothing".into() } else { cut(text.trim(), MOST_TOLD) };

@@ -58,7 +58,7 @@ pub(crate) fn of(answer: &Answer<'_>, kind: FaultKind, message: &str) -> ModelFa
 pub(crate) fn unknown(answer: &Answer<'_>) -> ModelFault {
     let (status, text) = (answer.status, excerpt(answer.body));
     let message = match text.as_str() {
-        "" => format!("the provider answered {status} and said nothing"),
+        "" => format!("the provider answered {status} with an empty body"),
         _ => format!("the provider answered {status}: {text}"),
     };
     of(answer, kind_of(status), &message)
@@ -147,7 +147,7 @@ mod tests {
         let untitled = "<html><body>\u{7}<h1>No</h1> luck</body></html>";
         check(502, &[], untitled, FaultKind::Provider, "the provider answered 502: No luck");
         check(502, &[], "a < b", FaultKind::Provider, "the provider answered 502: a < b");
-        check(403, &[], "", FaultKind::Forbidden, "the provider answered 403 and said nothing");
+        check(403, &[], "", FaultKind::Forbidden, "the provider answered 403 with an empty body");
         let long = "x".repeat(300);
         let short = format!("the provider answered 200: {}...", "x".repeat(200));
         check(200, &[], &long, FaultKind::Unreadable, &short);

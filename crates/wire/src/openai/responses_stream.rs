@@ -375,7 +375,7 @@ impl ResponsesWire {
                 }
                 Some(Done::Other) => {}
                 None if item.call.is_some() && !is_cut => {
-                    let text = "the answer ended without a call that it had begun";
+                    let text = "the answer ended before a call was complete";
                     return Err(failed(FaultKind::Unreadable, text));
                 }
                 None if item.call.is_some() || item.gathered.is_empty() => {}
@@ -516,6 +516,6 @@ fn usage(raw: &RawValue) -> Option<Usage> {
 }
 
 fn unreadable(error: &serde_json::Error) -> ModelEvent {
-    let text = format!("an event of the stream is not what OpenAI Responses has: {error}");
+    let text = format!("an event of the stream is not valid in OpenAI Responses: {error}");
     failed(FaultKind::Unreadable, text)
 }
