@@ -8,13 +8,13 @@ use crate::Answer;
 use crate::secrets::masked;
 
 /// Maximum characters of an HTML page in a message.
-const EXCERPT: usize = 200;
+const MAX_EXCERPT: usize = 200;
 /// Maximum characters of a provider's error message.
-const WORDS: usize = 2000;
+const MAX_MESSAGE: usize = 2000;
 /// Maximum characters of an error code or a request id.
-const WORD: usize = 200;
+const MAX_CODE: usize = 200;
 /// Maximum `Retry-After`, so that adding it to a time cannot overflow.
-pub(crate) const LONGEST_WAIT: Duration = Duration::from_hours(24 * 31);
+pub(crate) const MAX_RETRY_AFTER: Duration = Duration::from_hours(24 * 31);
 
 /// The kind of fault for a status, if the body says nothing more specific.
 pub(crate) fn kind_of(status: u16) -> FaultKind {
@@ -38,9 +38,9 @@ pub(crate) fn kind_of(status: u16) -> FaultKind {
 /// full or in part; such a key may belong to a further backend, so it is not one of the configured ones.
 pub(crate) fn presentable(fault: ModelFault) -> ModelFault {
     ModelFault {
-        message: shortened(&fault.message, WORDS),
-        code: fault.code.map(|code| shortened(&code, WORD)),
-        request_id: fault.request_id.map(|id| shortened(&id, WORD)),
+        message: shortened(&fault.message, MAX_MESSAGE),
+        code: fault.code.map(|code| shortened(&code, MAX_CODE)),
+        request_id: fault.request_id.map(|id| shortened(&id, MAX_CODE)),
         ..fault
     }
 }
@@ -73,7 +73,7 @@ fn wait(answer: &Answer<'_>) -> Option<Duration> {
 
 /// A number of seconds as a duration, if it is a valid delay.
 pub(crate) fn duration(seconds: f64) -> Option<Duration> {
-    Duration::try_from_secs_f64(seconds).ok().map(|wait| wait.min(LONGEST_WAIT))
+    Duration::try_from_secs_f64(seconds).ok().map(|wait| wait.min(MAX_RETRY_AFTER))
 }
 
 /// The title of an HTML page, or its text without tags; other text as it is. Short and on one line.
@@ -84,11 +84,11 @@ fn excerpt(body: &[u8]) -> String {
     let title = lower.find("<title>").zip(lower.find("</title>"));
     let title = title.and_then(|(from, to)| text.get(from + "<title>".len()..to));
     match title.filter(|title| !title.trim().is_empty()) {
-        Some(title) => shortened(title, EXCERPT),
+        Some(title) => shortened(title, MAX_EXCERPT),
         None if lower.contains("<html") || lower.trim_start().starts_with("<!doctype") => {
-            shortened(&without_tags(&text), EXCERPT)
+            shortened(&without_tags(&text), MAX_EXCERPT)
         }
-        None => shortened(&text, EXCERPT),
+        None => shortened(&text, MAX_EXCERPT),
     }
 }
 
@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(wait("retry-after", "7"), Some(Duration::from_secs(7)));
         assert_eq!(wait("retry-after-ms", "1500"), Some(Duration::from_millis(1500)));
         assert_eq!(wait("retry-after", "1e300"), None);
-        assert_eq!(wait("retry-after", "1e12"), Some(LONGEST_WAIT));
+        assert_eq!(wait("retry-after", "1e12"), Some(MAX_RETRY_AFTER));
         for nonsense in ["-1", "NaN", "soon", "Wed, 21 Oct 2026 07:28:00 GMT"] {
             assert_eq!(wait("retry-after", nonsense), None, "{nonsense}");
         }

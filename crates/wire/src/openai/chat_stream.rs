@@ -15,7 +15,7 @@ use crate::parser::{Limits, Wire, failed};
 use crate::scan::{self, Took};
 
 /// Maximum length of arguments for which completeness is checked with every fragment.
-const MOST_READ_AGAIN: usize = 16 << 10;
+const MAX_REPARSED_BYTES: usize = 16 << 10;
 
 /// Parses one answer.
 #[derive(Debug)]
@@ -385,7 +385,7 @@ impl Call {
 
     /// Like [`Call::is_whole`], but `false` for long arguments, so that they are not parsed with every fragment.
     fn seems_whole(&self) -> bool {
-        self.arguments.len() <= MOST_READ_AGAIN && self.is_whole()
+        self.arguments.len() <= MAX_REPARSED_BYTES && self.is_whole()
     }
 }
 

@@ -8,7 +8,7 @@ use crate::attachment::File;
 use crate::outcome;
 
 /// Maximum number of characters of a tool result.
-const MOST_CHARS: usize = 10_485_760;
+const MAX_RESULT_CHARS: usize = 10_485_760;
 
 /// The text of a tool result and its other parts. A failed call is marked in the text, because neither format has a
 /// flag for it.
@@ -24,7 +24,7 @@ pub(super) fn outcome(result: &ToolReturn) -> (String, Vec<&Part>) {
 
 /// Cuts a text to the maximum length of a tool result, with a note.
 pub(super) fn fitted(text: String) -> String {
-    cut(text, MOST_CHARS)
+    cut(text, MAX_RESULT_CHARS)
 }
 
 fn cut(text: String, most: usize) -> String {

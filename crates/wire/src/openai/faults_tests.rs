@@ -5,7 +5,7 @@ use pretty_assertions::assert_eq;
 use switchboard_model::ProviderKind;
 
 use super::*;
-use crate::refusal::LONGEST_WAIT;
+use crate::refusal::MAX_RETRY_AFTER;
 
 fn of(status: u16, headers: &[(&str, &str)], body: &str) -> ModelFault {
     let header = |name: &str| {
@@ -128,7 +128,7 @@ fn headers_say_when_to_come_back_and_how_to_find_the_request() {
     assert_eq!(wait(&both), Some(Duration::from_millis(1500)));
     assert_eq!(wait(&[("retry-after", "-1")]), None);
     assert_eq!(wait(&[("retry-after", "1e300")]), None);
-    assert_eq!(wait(&[("retry-after", "99999999")]), Some(LONGEST_WAIT));
+    assert_eq!(wait(&[("retry-after", "99999999")]), Some(MAX_RETRY_AFTER));
     assert_eq!(wait(&[("retry-after", "Wed, 21 Oct 2026 07:28:00 GMT")]), None);
     assert_eq!(of(400, &[("retry-after", "2")], "{}").retry_after, None);
     let told = of(429, &[], &json_message("Please try again in 20s."));
