@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::seed;
+use crate::history_v1;
 use crate::{Message, Reply, ToolCall, ToolReturn};
 
 /// The format version of exported conversations.
@@ -92,7 +92,7 @@ impl History {
             Value::Number(number) if number.as_u64() == Some(HISTORY_VERSION) => {
                 |message| serde_json::from_value(message).map_err(|error| error.to_string())
             }
-            Value::String(word) if word == "v1" => seed::message,
+            Value::String(word) if word == "v1" => history_v1::message,
             other => return Err(HistoryError::Version(other.to_string())),
         };
         let messages = messages.into_iter().enumerate().map(|(index, message)| {
