@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::seed;
+use crate::history_v1;
 use crate::{Message, Reply, ToolCall, ToolReturn};
 
 /// The format version of exported conversations.
 pub const HISTORY_VERSION: u64 = 1;
 
 /// Maximum number of messages of a conversation.
-const MOST_MESSAGES: usize = 100_000;
+const MAX_MESSAGES: usize = 100_000;
 
 /// Content of the result that stands in for a missing one.
 const UNKNOWN_RESULT: &str = "The result of this call is not known: the conversation was interrupted while it ran. It may have taken effect. Check before calling it again.";
@@ -34,7 +34,7 @@ pub enum HistoryError {
     NotHistory,
     #[error("unsupported conversation version {0}; supported are {HISTORY_VERSION} and `v1`")]
     Version(String),
-    #[error("a conversation has at most {MOST_MESSAGES} messages, and this one has {0}")]
+    #[error("a conversation has at most {MAX_MESSAGES} messages, and this one has {0}")]
     TooLong(usize),
     #[error("messages[{index}]: {reason}")]
     Message { index: usize, reason: String },
@@ -85,14 +85,14 @@ impl History {
         else {
             return Err(HistoryError::NotHistory);
         };
-        if messages.len() > MOST_MESSAGES {
+        if messages.len() > MAX_MESSAGES {
             return Err(HistoryError::TooLong(messages.len()));
         }
         let read: fn(Value) -> Result<Message, String> = match &version {
             Value::Number(number) if number.as_u64() == Some(HISTORY_VERSION) => {
                 |message| serde_json::from_value(message).map_err(|error| error.to_string())
             }
-            Value::String(word) if word == "v1" => seed::message,
+            Value::String(word) if word == "v1" => history_v1::message,
             other => return Err(HistoryError::Version(other.to_string())),
         };
         let messages = messages.into_iter().enumerate().map(|(index, message)| {

@@ -13,11 +13,11 @@
 mod event;
 mod fault;
 mod history;
+mod history_v1;
 mod message;
 mod outcome;
 mod overlay;
 mod retry;
-mod seed;
 mod turn;
 mod turn_event;
 

@@ -11,13 +11,11 @@ use crate::{Media, Part, Place, ToolCall, ToolReturn};
 pub fn read_arguments(written: Value) -> (Value, Option<String>) {
     let empty = || Value::Object(Map::new());
     match written {
-        Value::Object(_) if depth(&written) <= MOST_LEVELS => (written, None),
+        Value::Object(_) if depth(&written) <= MAX_DEPTH => (written, None),
         Value::Null => (empty(), None),
         Value::String(text) if text.trim().is_empty() => (empty(), None),
         Value::String(text) => match serde_json::from_str(&text) {
-            Ok(arguments @ Value::Object(_)) if depth(&arguments) <= MOST_LEVELS => {
-                (arguments, None)
-            }
+            Ok(arguments @ Value::Object(_)) if depth(&arguments) <= MAX_DEPTH => (arguments, None),
             Ok(_) | Err(_) => (empty(), Some(text)),
         },
         other => (empty(), Some(other.to_string())),
@@ -30,7 +28,7 @@ impl ToolReturn {
         let mut content: Vec<_> = result.content.iter().map(part).collect();
         // Structured content nested too deep for a stored message to be parsed again is kept as text.
         let (structured, deep) = match result.structured {
-            Some(value) if depth(&value) > MOST_LEVELS => (None, Some(value)),
+            Some(value) if depth(&value) > MAX_DEPTH => (None, Some(value)),
             structured => (structured, None),
         };
         if content.is_empty() {
@@ -48,7 +46,7 @@ impl ToolReturn {
 }
 
 /// Maximum nesting depth of a value in a message, well below the limit of JSON parsers.
-const MOST_LEVELS: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 fn depth(value: &Value) -> usize {
     // The recursion is bounded: parsed values have at most 128 levels.

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use crate::{Broken, Message, check};
 
 /// Maximum number of edits.
-const MOST_EDITS: usize = 256;
+const MAX_EDITS: usize = 256;
 
 /// One edit. Its index is that of a stored message, independent of other edits; a negative index counts from the end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -40,7 +40,7 @@ pub enum OverlayError {
         "the conversation would end with an answer; it must end with what the model is to answer"
     )]
     EndsWithAnswer,
-    #[error("there are {0} edits; the maximum is {MOST_EDITS}")]
+    #[error("there are {0} edits; the maximum is {MAX_EDITS}")]
     TooMany(usize),
 }
 
@@ -55,7 +55,7 @@ pub struct Overlay {
 impl Overlay {
     /// Resolves the positions of edits and checks that the edited conversation is valid.
     pub fn new(messages: &[Message], edits: Vec<Edit>) -> Result<Self, OverlayError> {
-        if edits.len() > MOST_EDITS {
+        if edits.len() > MAX_EDITS {
             return Err(OverlayError::TooMany(edits.len()));
         }
         let mut overlay = Self::default();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{FaultKind, ModelFault};
 
 /// Longest `Retry-After` that is waited for; a longer one fails the turn.
-const LONGEST_WAIT: Duration = Duration::from_mins(1);
+const MAX_WAIT: Duration = Duration::from_mins(1);
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 
 /// The delay before attempt number `attempt` + 1; `None` if the request must not be repeated.
@@ -14,14 +14,14 @@ pub(crate) fn wait_before_next(fault: &ModelFault, attempt: u32) -> Option<Durat
         return None;
     }
     if let Some(after) = fault.retry_after {
-        return (after <= LONGEST_WAIT).then_some(after);
+        return (after <= MAX_WAIT).then_some(after);
     }
     // The fault is the model's, so waiting does not help.
     if matches!(fault.kind, FaultKind::MalformedCall | FaultKind::UnexpectedCall) {
         return Some(Duration::ZERO);
     }
     let doubled = FIRST_WAIT.saturating_mul(2_u32.saturating_pow(attempt));
-    Some(doubled.min(LONGEST_WAIT))
+    Some(doubled.min(MAX_WAIT))
 }
 
 #[cfg(test)]

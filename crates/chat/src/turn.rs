@@ -111,7 +111,7 @@ pub struct Turn {
 /// Changes of the tools within this time are treated as one: each restart costs a request.
 const SETTLE: Duration = Duration::from_millis(40);
 /// Maximum number of times that the delay is restarted, so that constant changes do not block the turn.
-const MOST_SETTLING: u32 = 12;
+const MAX_SETTLE_RESTARTS: u32 = 12;
 
 const MALFORMED: &str = "Your last tool call was not well-formed and was not run. Call the tool again with valid JSON arguments, or answer without it.";
 const UNEXPECTED: &str = "Your last answer called a tool that is not declared. Use only the declared tools, by their exact names, or answer without them.";
@@ -185,7 +185,9 @@ impl Turn {
                 self.phase = Phase::Settling(1);
                 self.act([Action::Wait(SETTLE)]);
             }
-            (TurnInput::ToolsChanged { .. }, Phase::Settling(times)) if *times < MOST_SETTLING => {
+            (TurnInput::ToolsChanged { .. }, Phase::Settling(times))
+                if *times < MAX_SETTLE_RESTARTS =>
+            {
                 *times += 1;
                 self.act([Action::Wait(SETTLE)]);
             }

@@ -179,8 +179,8 @@ fn keep_at(
 
 /// Whether a size is a whole number that JavaScript can represent exactly; clients reject other numbers.
 fn is_whole(size: &Value) -> bool {
-    const MOST: f64 = 9_007_199_254_740_991.0;
-    size.as_f64().is_some_and(|size| size.fract() == 0.0 && size.abs() <= MOST)
+    const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
+    size.as_f64().is_some_and(|size| size.fract() == 0.0 && size.abs() <= MAX_SAFE_INTEGER)
 }
 
 /// Whether the text is a timestamp such as `2026-01-31T12:00:00Z`, with an optional fraction of a second and an
@@ -229,8 +229,8 @@ fn is_number(text: &str, digits: usize) -> bool {
 }
 
 fn shortened(text: &str) -> String {
-    const MOST: usize = 80;
-    let mut short: String = text.chars().take(MOST).collect();
+    const MAX_SHOWN: usize = 80;
+    let mut short: String = text.chars().take(MAX_SHOWN).collect();
     if short.len() < text.len() {
         short.push_str("...");
     }

@@ -98,7 +98,7 @@ struct Walk<'s> {
 pub(crate) fn convert_schema(text: &str, rules: Rules) -> Result<Converted, Quarantine> {
     if text.len() > MAX_SCHEMA_BYTES {
         return Err(Quarantine::new(format!(
-            "its schema has {} KiB; at most {} KiB are read",
+            "its schema has {} KiB; the limit is {} KiB",
             text.len() >> 10,
             MAX_SCHEMA_BYTES >> 10
         )));
@@ -109,7 +109,7 @@ pub(crate) fn convert_schema(text: &str, rules: Rules) -> Result<Converted, Quar
         }
     }
     Err(Quarantine::new(format!(
-        "its schema stays larger than {} KiB or {} parts, even with everything but its parameters cut away",
+        "its schema stays larger than {} KiB or {} parts, even when only its parameters are kept",
         MAX_DECLARED_BYTES >> 10,
         budget::MAX_NODES
     )))
@@ -213,7 +213,11 @@ impl Walk<'_> {
             Value::Object(map) => map,
             Value::Bool(flag) => return self.of_flag(flag, place),
             Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-                self.journal.note(&place.at, "replaced by anything", "this is not a schema");
+                self.journal.note(
+                    &place.at,
+                    "replaced by a schema that accepts anything",
+                    "this is not a schema",
+                );
                 return self.finish(Made::default(), place);
             }
         };
@@ -222,7 +226,7 @@ impl Walk<'_> {
         let at = origin.as_deref().map_or(place.at, SchemaPath::At);
         if place.depth > self.effort.depth {
             let made = Made { map: references::shallow(&map), shape: Shape::default() };
-            self.journal.note(&at, "cut", "the schema is nested deeper than is declared");
+            self.journal.note(&at, "cut", "the schema exceeds the depth limit of declarations");
             return self.complete(made, place);
         }
         if is_plain {
@@ -295,6 +299,6 @@ pub(crate) fn check_root_type(map: &Map<String, Value>) -> Result<(), Quarantine
         return Ok(());
     }
     Err(Quarantine::new(
-        "its schema is not of an object, and the arguments of a call always are one",
+        "its schema is not that of an object, but the arguments of a call are always an object",
     ))
 }

@@ -158,7 +158,7 @@ fn anthropic(
     let is_other = |tool: &&&Arc<RenderedTool>| known(tool).is_some_and(|it| it.json != tool.json);
     if changed.iter().chain(added).any(|tool| is_other(&tool)) {
         return ApplyDelta::Resend {
-            reason: "a conversation declares a name once, and one is declared differently now",
+            reason: "a name can be declared once per conversation, and a tool of the same name is declared differently now",
         };
     }
     let gone = removed.iter().chain(changed.iter().map(|tool| &tool.name));

@@ -81,7 +81,7 @@ fn check_name(name: &str) -> Result<(), Quarantine> {
         return Ok(());
     }
     Err(Quarantine::new(format!(
-        "no provider takes the name {name:?}: up to {MAX_NAME} letters, digits, `_` and `-`, and a letter or `_` first"
+        "no provider accepts the name {name:?}: names have up to {MAX_NAME} letters, digits, `_` and `-`, and begin with a letter or `_`"
     )))
 }
 

@@ -17,7 +17,7 @@ const MAX_QUERY: usize = 1_000;
 /// The member that marks a tool as switched off in the session.
 const SWITCHED_OFF: &str = "switchedOff";
 /// Maximum characters of a description in the list of toolsets.
-const LINE: usize = 200;
+const MAX_SUMMARY_CHARS: usize = 200;
 
 /// A meta-tool: it lists, describes, switches or calls the other tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -172,7 +172,7 @@ fn catalogue(view: &View) -> String {
     let lines = view.set_names().iter().filter_map(|name| view.toolset(name)).map(|set| {
         let when = set.when_to_use.as_deref().map(|when| format!(" Use it: {when}"));
         let about = format!("{}{}", set.description, when.unwrap_or_default());
-        let about: String = about.chars().take(LINE).collect();
+        let about: String = about.chars().take(MAX_SUMMARY_CHARS).collect();
         format!("- {}: {about}", set.name)
     });
     lines.collect::<Vec<_>>().join("\n")

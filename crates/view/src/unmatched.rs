@@ -9,7 +9,7 @@ use wildmatch::WildMatch;
 use crate::index::matches;
 
 /// Minimum similarity of a suggested name.
-const ALIKE: f64 = 0.8;
+const MIN_SIMILARITY: f64 = 0.8;
 
 /// A pattern of a toolset that matches no tool of the catalog.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,7 +84,8 @@ fn nearest(pattern: &str, catalog: &Catalog, plan: &Plan) -> Option<String> {
         }
     };
     let scored = catalog.tools().iter().map(|tool| likeness(tool));
-    let best =
-        scored.filter(|(alike, _)| *alike > ALIKE).max_by(|one, other| one.0.total_cmp(&other.0));
+    let best = scored
+        .filter(|(alike, _)| *alike > MIN_SIMILARITY)
+        .max_by(|one, other| one.0.total_cmp(&other.0));
     best.map(|(_, name)| name)
 }

@@ -15,7 +15,7 @@ use switchboard_registry::{Catalog, CatalogTool, Configured};
 use super::*;
 use crate::{ScopeFault, Switched, unmatched_patterns};
 
-/// `server.tool`, and whether it says that it only reads.
+/// Server, tool, and whether the tool has a `readOnlyHint`.
 const TOOLS: [(&str, &str, bool); 7] = [
     ("market", "getQuote", true),
     ("market", "getCompanyProfile", true),

@@ -62,10 +62,10 @@ impl From<Full> for ModelEvent {
     fn from(full: Full) -> Self {
         let message = match full {
             Full::Bytes(most) => {
-                format!("the answer is larger than the {most} bytes that are taken")
+                format!("the answer exceeds the limit of {most} bytes")
             }
             Full::Calls(most) => {
-                format!("the answer has more than the {most} calls that are taken")
+                format!("the answer exceeds the limit of {most} calls")
             }
         };
         failed(FaultKind::TooLarge, message)

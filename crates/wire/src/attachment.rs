@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use switchboard_chat::{Media, Part, Place};
 
 /// Maximum length of a URL in such a text.
-const MOST_MENTIONED: usize = 2048;
+const MAX_URL_LENGTH: usize = 2048;
 
 /// The kind of a part.
 #[derive(Debug, PartialEq)]
@@ -62,7 +62,7 @@ impl File<'_> {
     pub(crate) fn not_shown(&self) -> String {
         let name = self.name.map(|name| format!(" `{name}`")).unwrap_or_default();
         let place = match &self.place {
-            Place::Url(url) if url.len() <= MOST_MENTIONED => format!(" at {url}"),
+            Place::Url(url) if url.len() <= MAX_URL_LENGTH => format!(" at {url}"),
             Place::Url(_) | Place::Data(_) => String::new(),
         };
         format!("[A file{name} of type {}{place} is not shown]", self.media_type)
@@ -195,7 +195,7 @@ mod tests {
                 format!("text [A file `f` of type image/png at {elsewhere} is not shown]");
             check("image/png", url(elsewhere), &expected);
         }
-        let long = format!("mem://{}", "a".repeat(MOST_MENTIONED));
+        let long = format!("mem://{}", "a".repeat(MAX_URL_LENGTH));
         check("image/png", url(&long), "text [A file `f` of type image/png is not shown]");
         check(
             "HTTP://a",

@@ -7,7 +7,7 @@ use switchboard_chat::{Message, Source};
 use crate::tool_results;
 
 /// Maximum length of an id that every provider accepts.
-const MOST: usize = 64;
+const MAX_ID_LENGTH: usize = 64;
 
 /// Maps every call of a conversation to the id that is sent to one provider. A call that the same provider made keeps
 /// its original id, because opaque data may depend on it. An id depends only on earlier messages, so it stays the same
@@ -42,7 +42,7 @@ impl<'a> CallIds<'a> {
 
 fn is_legal(id: &str) -> bool {
     let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    (1..=MOST).contains(&id.len()) && id.bytes().all(is_legal)
+    (1..=MAX_ID_LENGTH).contains(&id.len()) && id.bytes().all(is_legal)
 }
 
 fn made_up(call: &str, taken: &HashSet<String>) -> String {

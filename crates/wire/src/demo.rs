@@ -29,13 +29,13 @@ pub enum Beat {
 /// Delay between two chunks of a text.
 const PAUSE: Duration = Duration::from_millis(15);
 /// Maximum number of chunks; a longer text has larger chunks, so that it does not take longer.
-const MOST_PIECES: usize = 100;
+const MAX_CHUNKS: usize = 100;
 /// Words per second of `/slow`.
 const SLOW_WORDS: u32 = 5;
 /// Maximum number of characters of a result that is reported.
-const MOST_TOLD: usize = 600;
+const MAX_REPORTED_CHARS: usize = 600;
 /// Number of tools that a friendly answer names.
-const SOME_TOOLS: usize = 3;
+const MAX_NAMED_TOOLS: usize = 3;
 
 /// The answer of the demo model. `failed_before` is the number of failures in this turn, for `/flaky`. The last event
 /// ends the stream, as with every model.
@@ -123,7 +123,7 @@ impl Player {
     fn say(&mut self, text: &str) {
         let is_more = matches!(self.content.last(), Some(Block::Text { .. }));
         let text = if is_more { format!("\n{text}") } else { text.to_owned() };
-        for piece in in_pieces(&text) {
+        for piece in in_chunks(&text) {
             self.pause(PAUSE);
             self.text(piece);
         }
@@ -147,7 +147,7 @@ impl Player {
     }
 
     fn think(&mut self, text: &str) {
-        for piece in in_pieces(text) {
+        for piece in in_chunks(text) {
             self.pause(PAUSE);
             self.beats.push(Beat::Event(ModelEvent::Thinking(piece)));
         }
@@ -214,10 +214,10 @@ fn friendly(text: &str, tools: &Rendering) -> String {
         format!("you said “{}”", cut(text.trim(), 80))
     };
     let names: Vec<_> =
-        tools.tools.iter().take(SOME_TOOLS).map(|tool| format!("`{}`", tool.name)).collect();
+        tools.tools.iter().take(MAX_NAMED_TOOLS).map(|tool| format!("`{}`", tool.name)).collect();
     let seen = match (names.as_slice(), tools.tools.len()) {
         ([], _) => "I see no tools in this session.".to_owned(),
-        (_, all) if all <= SOME_TOOLS => format!("I see {}.", names.join(", ")),
+        (_, all) if all <= MAX_NAMED_TOOLS => format!("I see {}.", names.join(", ")),
         (_, all) => format!("I see {all} tools, such as {}.", names.join(", ")),
     };
     let example = tools.tools.first().map_or("a_tool", |tool| &*tool.name);
@@ -252,10 +252,14 @@ fn told(result: &ToolReturn) -> String {
     let more = if media.is_empty() {
         String::new()
     } else {
-        format!(" (and {} pieces that are no text)", media.len())
+        format!(" (and {} parts that are not text)", media.len())
     };
     let verb = if result.is_error { "failed" } else { "answered" };
-    let text = if text.trim().is_empty() { "nothing".into() } else { cut(text.trim(), MOST_TOLD) };
+    let text = if text.trim().is_empty() {
+        "nothing".into()
+    } else {
+        cut(text.trim(), MAX_REPORTED_CHARS)
+    };
     format!("{} {verb}: {text}{more}", result.name)
 }
 
@@ -288,9 +292,9 @@ fn cut(text: &str, most: usize) -> String {
 }
 
 /// Splits a text into words, or into groups of words if there are many.
-fn in_pieces(text: &str) -> Vec<String> {
+fn in_chunks(text: &str) -> Vec<String> {
     let words: Vec<_> = text.split_inclusive([' ', '\n']).collect();
-    let size = words.len().div_ceil(MOST_PIECES).max(1);
+    let size = words.len().div_ceil(MAX_CHUNKS).max(1);
     words.chunks(size).map(<[&str]>::concat).collect()
 }
 

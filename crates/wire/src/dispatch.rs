@@ -15,7 +15,7 @@ pub fn request(ask: &ModelRequest<'_>) -> Result<WireRequest, ModelFault> {
         ProviderKind::Anthropic => anthropic::request(ask),
         ProviderKind::Gemini | ProviderKind::CodeAssist => gemini::request(ask),
         ProviderKind::Demo => {
-            Err(ModelFault::new(FaultKind::BadRequest, "the demo model is asked without a request"))
+            Err(ModelFault::new(FaultKind::BadRequest, "the demo model has no wire format"))
         }
     }
 }

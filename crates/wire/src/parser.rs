@@ -60,7 +60,7 @@ impl Parser {
         });
         if fed == Err(TooLarge) {
             self.is_done = true;
-            let text = "an event of the stream is larger than what is taken";
+            let text = "an event of the stream exceeds the size limit";
             out.push(failed(FaultKind::TooLarge, text));
         }
     }

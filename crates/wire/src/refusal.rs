@@ -7,11 +7,11 @@ use crate::retry_after;
 use crate::secrets::masked;
 
 /// Maximum characters of an HTML page in a message.
-const EXCERPT: usize = 200;
+const MAX_EXCERPT: usize = 200;
 /// Maximum characters of a provider's error message.
-const WORDS: usize = 2000;
+const MAX_MESSAGE: usize = 2000;
 /// Maximum characters of an error code or a request id.
-const WORD: usize = 200;
+const MAX_CODE: usize = 200;
 
 /// The kind of fault for a status, if the body says nothing more specific.
 pub(crate) fn kind_of(status: u16) -> FaultKind {
@@ -35,9 +35,9 @@ pub(crate) fn kind_of(status: u16) -> FaultKind {
 /// full or in part; such a key may belong to a further backend, so it is not one of the configured ones.
 pub(crate) fn presentable(fault: ModelFault) -> ModelFault {
     ModelFault {
-        message: shortened(&fault.message, WORDS),
-        code: fault.code.map(|code| shortened(&code, WORD)),
-        request_id: fault.request_id.map(|id| shortened(&id, WORD)),
+        message: shortened(&fault.message, MAX_MESSAGE),
+        code: fault.code.map(|code| shortened(&code, MAX_CODE)),
+        request_id: fault.request_id.map(|id| shortened(&id, MAX_CODE)),
         ..fault
     }
 }
@@ -55,13 +55,13 @@ pub(crate) fn of(answer: &Answer<'_>, kind: FaultKind, message: &str) -> ModelFa
 pub(crate) fn unknown(answer: &Answer<'_>) -> ModelFault {
     let (status, text) = (answer.status, excerpt(answer.body));
     let message = match text.as_str() {
-        "" => format!("the provider answered {status} and said nothing"),
+        "" => format!("the provider answered {status} with an empty body"),
         _ => format!("the provider answered {status}: {text}"),
     };
     of(answer, kind_of(status), &message)
 }
 
-/// The title of a page, or its text without tags; any other text as it is. Short and on one line.
+/// The title of an HTML page, or its text without tags; other text as it is. Short and on one line.
 fn excerpt(body: &[u8]) -> String {
     let head = body.get(..16 << 10).unwrap_or(body);
     let text = String::from_utf8_lossy(head);
@@ -69,11 +69,11 @@ fn excerpt(body: &[u8]) -> String {
     let title = lower.find("<title>").zip(lower.find("</title>"));
     let title = title.and_then(|(from, to)| text.get(from + "<title>".len()..to));
     match title.filter(|title| !title.trim().is_empty()) {
-        Some(title) => shortened(title, EXCERPT),
+        Some(title) => shortened(title, MAX_EXCERPT),
         None if lower.contains("<html") || lower.trim_start().starts_with("<!doctype") => {
-            shortened(&without_tags(&text), EXCERPT)
+            shortened(&without_tags(&text), MAX_EXCERPT)
         }
-        None => shortened(&text, EXCERPT),
+        None => shortened(&text, MAX_EXCERPT),
     }
 }
 
@@ -132,7 +132,7 @@ mod tests {
         let untitled = "<html><body>\u{7}<h1>No</h1> luck</body></html>";
         check(502, &[], untitled, FaultKind::Provider, "the provider answered 502: No luck");
         check(502, &[], "a < b", FaultKind::Provider, "the provider answered 502: a < b");
-        check(403, &[], "", FaultKind::Forbidden, "the provider answered 403 and said nothing");
+        check(403, &[], "", FaultKind::Forbidden, "the provider answered 403 with an empty body");
         let long = "x".repeat(300);
         let short = format!("the provider answered 200: {}...", "x".repeat(200));
         check(200, &[], &long, FaultKind::Unreadable, &short);

@@ -1,11 +1,11 @@
 //! Masks keys that a provider repeats in its error messages.
 
 /// Prefixes of keys and tokens.
-const SIGNS: [&str; 4] = ["sk-", "sess-", "eyJ", "AIza"];
+const KEY_PREFIXES: [&str; 4] = ["sk-", "sess-", "eyJ", "AIza"];
 /// Words that are followed by a key.
-const BEFORE: [&str; 3] = ["bearer", "provided", "key"];
+const WORDS_BEFORE_A_KEY: [&str; 3] = ["bearer", "provided", "key"];
 /// Minimum length of a string that is treated as a key.
-const LEAST: usize = 8;
+const MIN_KEY_LENGTH: usize = 8;
 
 /// Replaces the keys in a text by `***`.
 pub(crate) fn masked(text: &str) -> String {
@@ -19,14 +19,14 @@ pub(crate) fn masked(text: &str) -> String {
         let end = rest.find(|c: char| !is_of_word(c)).unwrap_or(rest.len());
         let Some((word, after)) = rest.split_at_checked(end) else { break };
         let plain = word.trim_end_matches('.');
-        let has_sign = SIGNS.iter().find(|sign| plain.starts_with(*sign));
-        let is_named = BEFORE.contains(&before.as_str())
+        let prefix = KEY_PREFIXES.iter().find(|prefix| plain.starts_with(*prefix));
+        let is_named = WORDS_BEFORE_A_KEY.contains(&before.as_str())
             && matches!(gap.as_str(), ": " | " " | ":" | "=" | "='" | ": '");
         // A key contains a digit or an asterisk; an ordinary word does not.
         let is_keylike =
-            plain.len() >= LEAST && plain.chars().any(|c| c.is_ascii_digit() || c == '*');
-        match has_sign {
-            Some(sign) if plain.len() > sign.len() => masked.push_str("***"),
+            plain.len() >= MIN_KEY_LENGTH && plain.chars().any(|c| c.is_ascii_digit() || c == '*');
+        match prefix {
+            Some(prefix) if plain.len() > prefix.len() => masked.push_str("***"),
             _ if is_named && is_keylike => masked.push_str("***"),
             _ => masked.push_str(plain),
         }

@@ -41,7 +41,7 @@ const TOKENS: [&str; 24] = [
 ];
 /// Gemini sends many tokens per chunk.
 const TOKENS_OF_A_CHUNK: usize = 12;
-/// Every so many deltas, one belongs to a tool call.
+/// One in this many deltas belongs to a tool call.
 const CALL_DELTA: usize = 8;
 
 fn tokens(count: usize) -> impl Iterator<Item = (usize, &'static str)> {

@@ -51,14 +51,14 @@ fn what_is_exported_is_imported_as_it_was() {
 }
 
 #[test]
-fn the_seeds_form_is_read_too() {
-    let seed = json!({"version": "v1", "events": [], "messages": [
+fn the_older_v1_format_is_read_too() {
+    let exported = json!({"version": "v1", "events": [], "messages": [
         {"role": "user", "content": [{"type": "text", "text": "hi"}]},
         {"role": "assistant", "content": [], "tool_calls": [{"id": "c", "name": "t", "arguments": "{\"a\":1}"}],
          "_meta": {"provider": "gemini", "latency_ms": 3}},
         {"role": "tool", "tool_call_id": "c", "content": [{"type": "text", "text": "ok"}], "_meta": {"function_name": "t"}},
     ]});
-    let history = History::read(seed.to_string().as_bytes()).unwrap();
+    let history = History::read(exported.to_string().as_bytes()).unwrap();
     let Message::Assistant(reply) = &history.messages[1] else { panic!("{history:?}") };
     let call = reply.calls().next().unwrap();
     assert_eq!((call.id.as_str(), &call.arguments), ("c", &json!({"a": 1})));

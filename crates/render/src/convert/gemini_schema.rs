@@ -150,17 +150,17 @@ impl Walk<'_> {
             let text = match value {
                 Value::Null => continue,
                 Value::String(text) if text.is_empty() => {
-                    self.journal.note(&here, "empty text dropped", NOT_IN_SUBSET);
+                    self.journal.note(&here, "empty string dropped", NOT_IN_SUBSET);
                     continue;
                 }
                 Value::String(text) => text,
                 value => {
                     let text = value.to_string();
-                    let what = format!("{text} written as a text");
+                    let what = format!("{text} written as a string");
                     self.journal.note(
                         &here,
                         what,
-                        "`enum` takes texts only; arguments are turned back",
+                        "`enum` accepts strings only; arguments are converted back",
                     );
                     if !own.contains(&text) {
                         shape.value(&text, value);

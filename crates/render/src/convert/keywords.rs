@@ -102,7 +102,7 @@ impl Walk<'_> {
     /// Removes or weakens keywords that count matching schemas: since converted schemas accept more, such keywords
     /// would reject values that the original accepts.
     fn loosen_counts(&mut self, map: &mut Map<String, Value>, place: SchemaPosition<'_>) {
-        const REASON: &str = "its schemas could not be said exactly, and may overlap now";
+        const REASON: &str = "its schemas could not be converted exactly and may overlap now";
         for keyword in ["unevaluatedProperties", "unevaluatedItems", "maxContains"] {
             if map.shift_remove(keyword).is_some() {
                 let here = SchemaPath::Key(&place.at, keyword);
@@ -218,7 +218,11 @@ impl Walk<'_> {
             map.insert("items".into(), Value::Object(union));
         }
         let here = SchemaPath::Key(&place.at, "prefixItems");
-        self.journal.note(&here, "positions joined into one `items`", "tuples are not taken");
+        self.journal.note(
+            &here,
+            "positions joined into one `items`",
+            "this provider does not accept tuples",
+        );
     }
 
     fn value(
@@ -426,7 +430,7 @@ impl Walk<'_> {
         let made = self.node(value, below(place, place.level));
         if matches!(keyword, "not" | "if") && self.journal.losses() > before {
             let what = format!("`{keyword}` dropped");
-            self.journal.note(&place.at, what, "what it is about could not be said exactly");
+            self.journal.note(&place.at, what, "its schema could not be converted exactly");
             return None;
         }
         shape.absorb(made.shape);

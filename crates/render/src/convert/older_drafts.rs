@@ -71,7 +71,7 @@ fn dependencies(map: &mut Map<String, Value>, at: &SchemaPath<'_>, journal: &mut
     }
     journal.mention(
         &SchemaPath::Key(at, "dependencies"),
-        "split into its two successors",
+        "split into `dependentRequired` and `dependentSchemas`",
         OLD_DRAFT,
     );
 }

@@ -30,7 +30,9 @@ impl Walk<'_> {
         while let Some(reference) = take_reference(&mut map) {
             hops += 1;
             if hops > MAX_HOPS {
-                let what = format!("reference to `{reference}` replaced by anything");
+                let what = format!(
+                    "reference to `{reference}` replaced by a schema that accepts anything"
+                );
                 self.journal.note(at, what, "the chain of references is too long");
                 break;
             }
@@ -58,13 +60,16 @@ impl Walk<'_> {
         let (pointer, target) = match self.resolve(reference) {
             Ok(found) => found,
             Err(reason) => {
-                let what = format!("reference to `{reference}` replaced by anything");
+                let what = format!(
+                    "reference to `{reference}` replaced by a schema that accepts anything"
+                );
                 self.journal.note(&here, what, reason);
                 return false;
             }
         };
         let Value::Object(target) = target else {
-            let what = format!("reference to `{reference}` replaced by anything");
+            let what =
+                format!("reference to `{reference}` replaced by a schema that accepts anything");
             if *target != Value::Bool(true) {
                 self.journal.note(&here, what, "nothing could match it");
             }
@@ -80,7 +85,7 @@ impl Walk<'_> {
             return false;
         }
         let mut target = target.clone();
-        self.journal.mention(&here, format!("`{reference}` put in its place"), INLINED);
+        self.journal.mention(&here, format!("`{reference}` inlined"), INLINED);
         modernise(&mut target, &SchemaPath::At(&pointer), &mut self.journal);
         if is_only_annotated(map) {
             *moved = Some(pointer.clone());
@@ -184,7 +189,7 @@ impl Walk<'_> {
             let here = SchemaPath::Key(at, "additionalProperties");
             self.journal.note(
                 &here,
-                "now about all properties",
+                "now applies to all properties",
                 "the schemas around it are merged",
             );
         }
@@ -232,7 +237,7 @@ impl Walk<'_> {
             self.journal.note(
                 &place,
                 "its properties shown as optional",
-                "conditions are not taken",
+                "this provider does not accept conditions",
             );
         }
     }

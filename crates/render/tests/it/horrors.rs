@@ -70,7 +70,7 @@ fn of_shape() -> Vec<Horror> {
         refused(
             "not_an_object",
             &json!({"type": "string"}),
-            "its schema is not of an object, and the arguments of a call always are one",
+            "its schema is not that of an object, but the arguments of a call are always an object",
         ),
         refused("a_list", &json!([1, 2]), "its schema is neither an object nor a boolean"),
         horror("empty", &json!({})),
@@ -165,7 +165,7 @@ fn of_keys_and_texts() -> Vec<Horror> {
     );
     hidden.tool.description = Some("Safe\u{202E} \u{200B}and\u{7} sound\r\n".into());
     let named = |name: &str| {
-        let mut horror = refused(name, &json!({}), "and a letter or `_` first");
+        let mut horror = refused(name, &json!({}), "and begin with a letter or `_`");
         horror.tool.name = name.into();
         horror
     };
@@ -260,7 +260,7 @@ fn a_schema_of_5_mb_is_refused_unread() {
     check_large("5 MB", &schema, |rendered| {
         rendered
             .as_ref()
-            .is_err_and(|reason| reason == "its schema has 5120 KiB; at most 1024 KiB are read")
+            .is_err_and(|reason| reason == "its schema has 5120 KiB; the limit is 1024 KiB")
     });
 }
 

@@ -24,7 +24,7 @@ impl RawError {
     pub(super) fn into_fault(self) -> ModelFault {
         let kind = self.kind(FaultKind::Provider);
         let message = match self.message.as_str() {
-            "" => format!("the provider gave up: {}", self.kind),
+            "" => format!("the provider failed: {}", self.kind),
             _ => self.message,
         };
         ModelFault { code: Some(self.kind), ..ModelFault::new(kind, message) }

@@ -17,7 +17,7 @@ use crate::{ModelRequest, WireRequest, tool_results};
 
 const VERSION: &str = "2023-06-01";
 /// Minimum token budget for thinking.
-const LEAST_THOUGHT: u32 = 1024;
+const MIN_THINKING_TOKENS: u32 = 1024;
 
 #[derive(Debug, Serialize)]
 struct Body<'a> {
@@ -108,15 +108,15 @@ fn thinking(
         }
         Thinking::Budget => {
             let wanted = match settings.effort {
-                Some(Effort::Minimal) => LEAST_THOUGHT,
-                Some(Effort::Low) => 4 * LEAST_THOUGHT,
-                Some(Effort::Medium) | None => 8 * LEAST_THOUGHT,
-                Some(Effort::High) => 16 * LEAST_THOUGHT,
+                Some(Effort::Minimal) => MIN_THINKING_TOKENS,
+                Some(Effort::Low) => 4 * MIN_THINKING_TOKENS,
+                Some(Effort::Medium) | None => 8 * MIN_THINKING_TOKENS,
+                Some(Effort::High) => 16 * MIN_THINKING_TOKENS,
             };
             // Leaves tokens for the answer.
             let budget_tokens = wanted.min(max_tokens / 2);
             let enabled = RawThinking::Enabled { budget_tokens };
-            ((budget_tokens >= LEAST_THOUGHT).then_some(enabled), None)
+            ((budget_tokens >= MIN_THINKING_TOKENS).then_some(enabled), None)
         }
         Thinking::Never => (None, None),
     }

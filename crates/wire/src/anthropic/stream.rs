@@ -192,7 +192,7 @@ impl MessagesWire {
                     Some(error) => error.into_fault(),
                     None => ModelFault::new(
                         FaultKind::Provider,
-                        "the provider gave up and said nothing",
+                        "the provider sent an error without a message",
                     ),
                 };
                 let fault = ModelFault { request_id: event.request_id, ..fault };

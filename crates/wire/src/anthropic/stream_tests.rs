@@ -246,13 +246,13 @@ fn answers_that_are_too_large_end() {
     let fault = last(&events(parser(limits), &[stream(&all).as_bytes()])).unwrap_err();
     assert_eq!(
         (fault.kind, fault.message.as_str()),
-        (FaultKind::TooLarge, "the answer is larger than the 2000 bytes that are taken")
+        (FaultKind::TooLarge, "the answer exceeds the limit of 2000 bytes")
     );
     let all: Vec<_> = (0..4).map(|index| tool(index, "t")).collect();
     let fault = last(&events(parser(limits), &[stream(&all).as_bytes()])).unwrap_err();
     assert_eq!(
         (fault.kind, fault.message.as_str()),
-        (FaultKind::TooLarge, "the answer has more than the 3 calls that are taken")
+        (FaultKind::TooLarge, "the answer exceeds the limit of 3 calls")
     );
     let all: Vec<_> = (0..100).map(|index| block(index, &json!({"type": "text"}))).collect();
     assert_eq!(

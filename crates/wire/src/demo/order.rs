@@ -31,7 +31,7 @@ pub(super) enum Order<'a> {
 }
 
 /// Maximum duration of `/slow` in seconds, because every word is stored.
-const SLOWEST: u32 = 3600;
+const MAX_SLOW_SECONDS: u32 = 3600;
 
 const KINDS: [FaultKind; 17] = [
     FaultKind::Credentials,
@@ -89,7 +89,7 @@ fn order(line: &str) -> Order<'_> {
                 _ => Order::Call { tool, arguments },
             }
         }
-        "/slow" => number(word, rest, |seconds| Order::Slow(seconds.min(SLOWEST))),
+        "/slow" => number(word, rest, |seconds| Order::Slow(seconds.min(MAX_SLOW_SECONDS))),
         "/flaky" => number(word, rest, Order::Flaky),
         "/error" => error(rest),
         _ => Order::Wrong(format!("I do not know `{word}`.")),
@@ -137,7 +137,7 @@ mod tests {
         check("  /call a__b", Order::Call { tool: "a__b", arguments: "" });
         check("/call t\t{\"a\": 1}", Order::Call { tool: "t", arguments: "{\"a\": 1}" });
         check("/loop t {}", Order::Loop { tool: "t", arguments: "{}" });
-        check("/slow 99999", Order::Slow(SLOWEST));
+        check("/slow 99999", Order::Slow(MAX_SLOW_SECONDS));
         check("/flaky 2", Order::Flaky(2));
         let retry_after = Some(Duration::from_secs(7));
         check("/error rate_limited 7", Order::Error { kind: FaultKind::RateLimited, retry_after });

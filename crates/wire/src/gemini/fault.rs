@@ -33,7 +33,7 @@ impl RawError {
         let reason = self.reason().map(str::to_owned);
         let Self { code, message, status, .. } = self;
         let message = match message.as_str() {
-            "" => format!("the provider gave up: {code} {status}"),
+            "" => format!("the provider failed: {code} {status}"),
             _ => message,
         };
         ModelFault {

@@ -27,7 +27,7 @@ pub(super) fn thinking(model: &str, effort: Option<Effort>) -> Thinking {
         return Thinking::Never;
     }
     if begins(&["gemini-2.5"]) {
-        // From the smallest model's minimum to the smaller models' maximum.
+        // Budgets within the range that all 2.5 models accept.
         return Thinking::Budget(effort.map(|effort| match effort {
             Effort::Minimal => 512,
             Effort::Low => 1024,

@@ -126,7 +126,7 @@ fn bare(model: &str) -> Result<&str, ModelFault> {
         return Ok(bare);
     }
     let text = format!(
-        "{model:?} is no name of a Gemini model: it has letters, digits, `-`, `_` and `.`, such as `gemini-2.5-pro`"
+        "{model:?} is not a valid Gemini model name: use letters, digits, `-`, `_` and `.`, such as `gemini-2.5-pro`"
     );
     Err(ModelFault::new(FaultKind::NotFound, text))
 }

@@ -187,12 +187,9 @@ fn answers_that_are_too_large_end() {
     let read =
         |all: &[Value]| last(&events(parser(limits), &[stream(all).as_bytes()])).unwrap_err();
     let text = chunk(&json!([{"text": "x".repeat(50)}]));
-    assert_eq!(
-        read(&vec![text; 60]).message,
-        "the answer is larger than the 2000 bytes that are taken"
-    );
+    assert_eq!(read(&vec![text; 60]).message, "the answer exceeds the limit of 2000 bytes");
     let call = chunk(&json!([{"functionCall": {"name": "find", "args": {}}}]));
-    assert_eq!(read(&vec![call; 4]).message, "the answer has more than the 3 calls that are taken");
+    assert_eq!(read(&vec![call; 4]).message, "the answer exceeds the limit of 3 calls");
     let signed = chunk(&json!([{"thoughtSignature": "x"}]));
     assert_eq!(read(&vec![signed; 60]).kind, FaultKind::TooLarge);
 }

@@ -15,7 +15,7 @@ use crate::parser::{Limits, Wire, failed};
 use crate::scan::{self, Took};
 
 /// Maximum length of arguments for which completeness is checked with every fragment.
-const MOST_READ_AGAIN: usize = 16 << 10;
+const MAX_REPARSED_BYTES: usize = 16 << 10;
 
 /// Parses one answer.
 #[derive(Debug)]
@@ -235,7 +235,7 @@ impl ChatWire {
             return self.choice(&choice, out);
         }
         let chunk: Chunk<'_> = read(data).map_err(|error| {
-            let text = format!("a chunk of the stream is not what Chat Completions has: {error}");
+            let text = format!("a chunk of the stream is not valid in Chat Completions: {error}");
             failed(FaultKind::Unreadable, text)
         })?;
         if chunk.error.is_some() {
@@ -279,12 +279,12 @@ impl ChatWire {
             Some("length" | "max_tokens") => self.finish = Some(Stop::Length),
             Some("content_filter") => self.finish = Some(Stop::Refused),
             Some("error") => {
-                let text = "the provider ended its answer with an error and no reason";
+                let text = "the provider ended the answer with an error and gave no reason";
                 return Err(failed(FaultKind::Provider, text));
             }
             Some("abort" | "cancelled") => return Err(interrupted()),
             Some("insufficient_system_resource") => {
-                let text = "the provider had no room to end its answer";
+                let text = "the provider ran out of resources during the answer";
                 return Err(failed(FaultKind::Overloaded, text));
             }
             Some(_) => self.finish = Some(Stop::End),
@@ -385,7 +385,7 @@ impl Call {
 
     /// Like [`Call::is_whole`], but `false` for long arguments, so that they are not parsed with every fragment.
     fn seems_whole(&self) -> bool {
-        self.arguments.len() <= MOST_READ_AGAIN && self.is_whole()
+        self.arguments.len() <= MAX_REPARSED_BYTES && self.is_whole()
     }
 }
 

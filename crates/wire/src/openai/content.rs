@@ -8,7 +8,7 @@ use crate::attachment::File;
 use crate::outcome;
 
 /// Maximum number of characters of a tool result.
-const MOST_CHARS: usize = 10_485_760;
+const MAX_RESULT_CHARS: usize = 10_485_760;
 
 /// The text of a tool result and its other parts. A failed call is marked in the text, because neither format has a
 /// flag for it.
@@ -24,7 +24,7 @@ pub(super) fn outcome(result: &ToolReturn) -> (String, Vec<&Part>) {
 
 /// Cuts a text to the maximum length of a tool result, with a note.
 pub(super) fn fitted(text: String) -> String {
-    cut(text, MOST_CHARS)
+    cut(text, MAX_RESULT_CHARS)
 }
 
 fn cut(text: String, most: usize) -> String {
@@ -36,7 +36,7 @@ fn cut(text: String, most: usize) -> String {
     if count <= most {
         return text;
     }
-    let notice = format!("\n[cut here: the result has {count} characters, and {most} are taken]");
+    let notice = format!("\n[cut here: the result has {count} characters; the limit is {most}]");
     let room = most.saturating_sub(notice.chars().count());
     text.chars().take(room).collect::<String>() + &notice
 }
@@ -51,7 +51,7 @@ pub(super) fn address<'a>(file: &File<'a>) -> Cow<'a, str> {
 
 /// The error for a request without messages; the providers' own errors for it are hard to understand.
 pub(super) fn nothing_to_answer() -> ModelFault {
-    let text = "the conversation has no message that could be answered: say something first";
+    let text = "the conversation has no message to answer: send a message first";
     ModelFault::new(FaultKind::BadRequest, text)
 }
 
@@ -66,6 +66,6 @@ mod tests {
         assert_eq!(cut("é".repeat(100), 100).chars().count(), 100);
         let cut = cut("é".repeat(101), 100);
         assert_eq!(cut.chars().count(), 100);
-        assert!(cut.ends_with("[cut here: the result has 101 characters, and 100 are taken]"));
+        assert!(cut.ends_with("[cut here: the result has 101 characters; the limit is 100]"));
     }
 }

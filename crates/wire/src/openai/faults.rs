@@ -48,7 +48,7 @@ pub(super) fn in_stream(data: &[u8]) -> ModelEvent {
     let is_invalid = ["invalid_", "unsupported_", "missing_"].iter().any(|s| word.starts_with(s));
     let unknown = if is_invalid { FaultKind::BadRequest } else { FaultKind::Provider };
     let kind = words.kind().unwrap_or(unknown);
-    let message = words.message.unwrap_or("the provider broke off without a reason");
+    let message = words.message.unwrap_or("the provider aborted the stream without a reason");
     ModelEvent::Failed(Box::new(ModelFault {
         retry_after: wait_in(message).filter(|_| kind.may_pass()),
         code: words.code.or(words.kind),

@@ -90,7 +90,7 @@ fn errors_are_read_in_every_shape_that_servers_have() {
 #[test]
 fn what_has_no_message_is_told_in_short() {
     let provider = FaultKind::Provider;
-    check(502, "", provider, "the provider answered 502 and said nothing");
+    check(502, "", provider, "the provider answered 502 with an empty body");
     let start = "the provider answered 502";
     let page =
         "<!DOCTYPE html><html><head><title> Bad\ngateway </title></head><body>x</body></html>";

@@ -22,9 +22,9 @@ use crate::{name, tool_results};
 /// Default instructions, because the ChatGPT backend requires some.
 const PLAIN_INSTRUCTIONS: &str = "Answer the user. Use the tools where they help.";
 /// Maximum length of an item id.
-const MOST_ITEM_ID: usize = 64;
+const MAX_ITEM_ID: usize = 64;
 /// Maximum length of a prompt cache key.
-const MOST_KEY: usize = 64;
+const MAX_CACHE_KEY: usize = 64;
 
 /// Builds the request for either backend.
 pub(crate) fn responses_request(ask: &ModelRequest<'_>) -> Result<WireRequest, ModelFault> {
@@ -57,7 +57,7 @@ pub(crate) fn responses_request(ask: &ModelRequest<'_>) -> Result<WireRequest, M
         store: false,
         stream: true,
         include: if thinks(&ask.source.model) { &["reasoning.encrypted_content"] } else { &[] },
-        prompt_cache_key: ask.session.chars().take(MOST_KEY).collect(),
+        prompt_cache_key: ask.session.chars().take(MAX_CACHE_KEY).collect(),
     };
     let body = written(&body)?;
     Ok(WireRequest { path: "/responses".into(), headers: headers(ask, is_account), body })
@@ -410,7 +410,7 @@ fn is_sealed(item: &Value) -> bool {
 
 /// Whether an item id is valid for OpenAI; ids of compatible servers may not be.
 fn is_item_id(id: &str, prefix: &str) -> bool {
-    id.starts_with(prefix) && id.len() <= MOST_ITEM_ID
+    id.starts_with(prefix) && id.len() <= MAX_ITEM_ID
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use crate::parser::{Limits, Wire, failed};
 use crate::scan::{self, Took};
 
 /// The members of a reasoning item that are sent back.
-const OF_THOUGHTS: [&str; 5] = ["type", "id", "summary", "content", "encrypted_content"];
+const REASONING_MEMBERS: [&str; 5] = ["type", "id", "summary", "content", "encrypted_content"];
 
 /// Parses one answer.
 #[derive(Debug)]
@@ -375,7 +375,7 @@ impl ResponsesWire {
                 }
                 Some(Done::Other) => {}
                 None if item.call.is_some() && !is_cut => {
-                    let text = "the answer ended without a call that it had begun";
+                    let text = "the answer ended before a call was complete";
                     return Err(failed(FaultKind::Unreadable, text));
                 }
                 None if item.call.is_some() || item.gathered.is_empty() => {}
@@ -448,7 +448,7 @@ fn thought(
     }
     let mut opaque = serde_json::from_str::<Value>(whole).ok();
     if let Some(Value::Object(members)) = &mut opaque {
-        members.retain(|key, value| OF_THOUGHTS.contains(&key.as_str()) && !value.is_null());
+        members.retain(|key, value| REASONING_MEMBERS.contains(&key.as_str()) && !value.is_null());
         members.entry("summary").or_insert_with(|| Value::Array(Vec::new()));
     }
     let size = text.len() + whole.len();
@@ -516,6 +516,6 @@ fn usage(raw: &RawValue) -> Option<Usage> {
 }
 
 fn unreadable(error: &serde_json::Error) -> ModelEvent {
-    let text = format!("an event of the stream is not what OpenAI Responses has: {error}");
+    let text = format!("an event of the stream is not valid in OpenAI Responses: {error}");
     failed(FaultKind::Unreadable, text)
 }

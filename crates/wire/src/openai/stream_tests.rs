@@ -276,7 +276,7 @@ fn an_answer_that_was_cut_off_keeps_its_text_and_only_whole_calls() {
     check_last(
         Format::Responses,
         &text,
-        "failed unreadable: the answer ended without a call that it had begun",
+        "failed unreadable: the answer ended before a call was complete",
     );
 }
 
@@ -517,8 +517,8 @@ fn answers_that_are_too_large_end() {
         parser.finish(&mut out);
         told(&out).pop().unwrap()
     };
-    let large = "failed too_large: the answer is larger than the 1000 bytes that are taken";
-    let many = "failed too_large: the answer has more than the 2 calls that are taken";
+    let large = "failed too_large: the answer exceeds the limit of 1000 bytes";
+    let many = "failed too_large: the answer exceeds the limit of 2 calls";
     let long = "x".repeat(400);
     for kind in ["output_text", "reasoning_summary_text", "function_call_arguments"] {
         let deltas = [0, 0, 0].map(|index| delta(kind, index, &long));

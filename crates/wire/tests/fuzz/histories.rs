@@ -20,7 +20,7 @@ fn read(text: &[u8]) -> Option<History> {
 }
 
 /// The same message in the older format, `"version": "v1"`.
-fn as_seed(message: &Value) -> Value {
+fn as_v1(message: &Value) -> Value {
     let content = message["content"].as_array().cloned().unwrap_or_default();
     let (calls, content): (Vec<_>, Vec<_>) =
         content.into_iter().partition(|part| part["type"] == "tool_call");
@@ -47,8 +47,8 @@ proptest! {
     }
 
     #[test]
-    fn a_history_of_the_seed_is_taken_by_every_provider(messages in messages()) {
-        let messages: Vec<_> = messages.iter().map(as_seed).collect();
+    fn a_v1_history_is_accepted_by_every_provider(messages in messages()) {
+        let messages: Vec<_> = messages.iter().map(as_v1).collect();
         if let Some(history) = read(json!({"version": "v1", "messages": messages}).to_string().as_bytes()) {
             asking::check(&history.messages);
         }
