@@ -125,7 +125,7 @@ async fn a_client_of_its_own_serves_at_once_and_tells_nobody_its_secret() {
     let status = home.line("auth status").expect(0);
     assert!(status.stdout.contains("renewed by itself"), "{}", status.stdout);
     let login = home.line("auth login office").expect(4);
-    assert!(login.stderr.contains("the program does it by itself"), "{}", login.stderr);
+    assert!(login.stderr.contains("it uses the client credentials grant"), "{}", login.stderr);
     let shown = home.line("config show").expect(0);
     for said in [called.stderr, status.stdout, status.stderr, login.stderr, shown.stdout] {
         assert!(!said.contains(secret) && !said.contains("access-1"), "{said}");

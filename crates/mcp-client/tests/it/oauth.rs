@@ -283,7 +283,7 @@ async fn a_client_of_its_own_needs_nobody() {
     let kept = drawer.load(&spec.name, None).await.unwrap().unwrap();
     assert!(!kept.expose().contains(OWN_CLIENT.1));
     let refused = sign_in(&spec, &drawer).await.unwrap_err();
-    assert!(refused.contains("nobody signs in at 'tested'"), "{refused}");
+    assert!(refused.contains("'tested' needs no sign-in"), "{refused}");
 }
 
 #[tokio::test]
@@ -340,7 +340,7 @@ async fn a_client_of_its_own_that_is_refused_says_who_refuses_it_and_not_its_pro
         );
         assert!(refused.starts_with(&expected), "{refused}");
         assert!(
-            refused.ends_with("`client_id`, its proof and `scopes` in `auth.oauth`"),
+            refused.ends_with("`client_id`, its credentials and `scopes` in `auth.oauth`"),
             "{refused}"
         );
         assert!(!refused.contains("s3cret"), "{refused}");
@@ -382,8 +382,8 @@ async fn a_proof_is_not_shown_to_an_issuer_that_takes_the_place_of_another() {
     office.name_issuer(&other.issuer());
     let refused = failure(Connection::open(&spec, &options(&drawer)).await);
     let expected = format!(
-        "unauthorized: the server names the issuer {}, and the client is one of {} -> if the change is meant, \
-         `switchboard auth logout` forgets the old one",
+        "unauthorized: the server names the issuer {}, but the client belongs to {} -> if the change is \
+         intended, `switchboard auth logout` removes the old one",
         other.issuer(),
         office.issuer()
     );
