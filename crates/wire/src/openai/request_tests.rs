@@ -583,7 +583,7 @@ fn nothing_to_answer_is_said_here_and_not_there() {
         for messages in [vec![], vec![Message::system("Be brief.")], vec![reply(None, vec![])]] {
             let fault = Case::new(kind, messages).request().unwrap_err();
             assert_eq!(fault.kind, FaultKind::BadRequest);
-            assert!(fault.message.contains("say something"), "{fault}");
+            assert!(fault.message.contains("send a message first"), "{fault}");
         }
     }
 }
