@@ -227,7 +227,7 @@ impl SubscriptionTask {
     fn pass_on(&self, notification: ServerNotification) {
         match notification {
             ServerNotification::ToolListChangedNotification(_) => {
-                self.pending.changed().notify_one()
+                self.pending.changed().notify_one();
             }
             ServerNotification::PromptListChangedNotification(_) => {
                 self.pending.tell(UpstreamNews::PromptsChanged);

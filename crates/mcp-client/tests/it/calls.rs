@@ -135,7 +135,7 @@ async fn an_answer_to_another_request_is_not_taken_for_ours() {
                 "unavailable: the connection closed before the answer was complete"
             ),
             ("legacy" | "modern", Ok(answer)) => {
-                assert_eq!(shown(answer), "bad answer: the response has the id of another request")
+                assert_eq!(shown(answer), "bad answer: the response has the id of another request");
             }
             ("HTTP+SSE", Err(_elapsed)) => {}
             (_, answer) => panic!("{kind}: {answer:?}"),
