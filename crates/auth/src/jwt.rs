@@ -271,7 +271,7 @@ fn reason(error: &ErrorKind) -> String {
             "a claim of the token is missing or of the wrong type; `iss` and `exp` must be there"
                 .into()
         }
-        _ => "the token cannot be read".into(),
+        _ => "the token is malformed or cannot be verified".into(),
     }
 }
 

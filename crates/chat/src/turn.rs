@@ -83,7 +83,7 @@ enum Phase {
     Ended,
 }
 
-/// The state of a turn.
+/// The state machine of one turn, from a user message to the final answer. Does no I/O.
 #[derive(Debug)]
 pub struct Turn {
     id: String,

@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 /// The largest text that `lorem` writes.
 const MAX_LOREM_BYTES: u64 = 8 * 1024 * 1024;
 
-/// The demo server. Clones share the state of its list.
+/// The demo server. Clones share whether the tool `surprise` is listed.
 #[derive(Debug, Clone)]
 pub struct DemoServer {
     surprise: Arc<AtomicBool>,

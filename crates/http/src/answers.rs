@@ -50,7 +50,7 @@ answers! {
     ForbiddenHost 403 "The request names another host, or comes from a page of another site." {
         forbidden_host: "the Host header does not name this machine; `security.allowed_hosts` may add names",
     }
-    UnknownTool 404 "There is no tool of that name, or not for these credentials." {
+    UnknownTool 404 "No tool has that name, or these credentials may not use it." {
         unknown_tool: "there is no tool 'demo.ech'",
     }
     UnknownResult 404 "There is no such result, or it is no longer stored." {

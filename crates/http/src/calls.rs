@@ -97,7 +97,9 @@ pub(crate) async fn call(
     let check = is_client.then(|| {
         CallCheck::new(move |tool| {
             let is_permitted = sessions.permits(tool.name.as_str());
-            is_permitted.then_some(()).ok_or_else(|| "the tool was taken away".into())
+            is_permitted
+                .then_some(())
+                .ok_or_else(|| "the tool is no longer available to this caller".into())
         })
     });
     let request = CallRequest { tool, arguments, caller, requested: None, progress: None, check };

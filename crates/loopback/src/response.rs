@@ -45,7 +45,7 @@ pub struct ResponseHead {
     pub headers: HeaderMap,
 }
 
-/// A response up to its body.
+/// A response whose head has been parsed and whose body is still to be read.
 #[derive(Debug)]
 pub(crate) struct Begun {
     pub(crate) head: ResponseHead,

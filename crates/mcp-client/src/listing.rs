@@ -297,7 +297,7 @@ fn read_tool(name: String, tool: &ObjectMembers<'_>) -> Result<ToolDescriptor, S
     let mut text = |member: &str| {
         let text = tool.text(member);
         if text.is_none() && tool.get(member).is_some() {
-            repairs.push(format!("`{member}` was left out: it is no text"));
+            repairs.push(format!("`{member}` was left out: it is not a string"));
         }
         text
     };
@@ -405,7 +405,7 @@ mod tests {
             bare.repairs,
             [
                 "inputSchema: `type: object` was added",
-                "`title` was left out: it is no text",
+                "`title` was left out: it is not a string",
                 "`outputSchema` was left out: it is not an object",
                 "`annotations` was left out: it is not an object",
             ]

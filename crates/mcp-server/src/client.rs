@@ -271,7 +271,8 @@ impl Client {
         true
     }
 
-    /// Registers a request. Its token is cancelled by `notifications/cancelled` or by the end of the client.
+    /// Registers a request. Its token is cancelled by `notifications/cancelled` or when the client ends. `None` if a request
+    /// with this id is still running.
     pub(crate) fn begin(&self, id: &str) -> Option<CancellationToken> {
         let token = self.ended.child_token();
         let mut state = self.state();

@@ -57,7 +57,7 @@ impl ToolResult {
         let content = match whole.shift_remove("content") {
             Some(Value::Array(content)) => content,
             None if whole.contains_key("structuredContent") => Vec::new(),
-            _ => return Err("the result has no content".into()),
+            _ => return Err("the result has no `content` list".into()),
         };
         let structured = whole.shift_remove("structuredContent");
         let is_error = whole.shift_remove("isError").is_some_and(|flag| flag == true);

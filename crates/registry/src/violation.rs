@@ -4,7 +4,8 @@ use std::fmt;
 
 use switchboard_model::{RootKey, ServerName};
 
-/// A tool that may not be registered because it has no entry, or an entry without a tool.
+/// A mismatch that makes the start fail: a tool without the entry that it needs in `toolbox.tools`, or a name in
+/// `local_tools` without a built-in tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Violation {
     /// A tool of a strict server without an entry in `toolbox.tools`.

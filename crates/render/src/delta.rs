@@ -143,7 +143,9 @@ fn openai(
             place: "at the end of `input`",
             remains,
         },
-        Err(_) => ApplyDelta::Resend { reason: "the item could not be written" },
+        Err(_) => {
+            ApplyDelta::Resend { reason: "the `additional_tools` item could not be serialized" }
+        }
     }
 }
 
@@ -189,7 +191,9 @@ fn anthropic(
             place: "in `messages`, after a user message: last, or before an assistant message; never two in a row",
             remains: None,
         },
-        Err(_) => ApplyDelta::Resend { reason: "the message could not be written" },
+        Err(_) => ApplyDelta::Resend {
+            reason: "the system message with the tool changes could not be serialized",
+        },
     }
 }
 

@@ -333,7 +333,7 @@ impl Board {
             let error = error.in_full();
             tracing::warn!(
                 error,
-                "the store cannot say which tools the servers had; going on without"
+                "cannot load the remembered tools of the servers from the store; starting without them"
             );
             HashMap::new()
         })

@@ -584,7 +584,9 @@ fn read_answer(tool: &CatalogTool, json: Bytes) -> Result<RawCallResult, CallFai
     };
     match (&head.kind, head.content) {
         (ResultKind::Other(kind), _) => refuse(&format!("a result of the unknown type {kind:?}")),
-        (ResultKind::Complete, ResultContent::Missing) => refuse("the result has no content"),
+        (ResultKind::Complete, ResultContent::Missing) => {
+            refuse("the result has no `content` list")
+        }
         (ResultKind::Complete | ResultKind::InputRequired | ResultKind::Task, _) => {
             Ok(RawCallResult { json, head })
         }

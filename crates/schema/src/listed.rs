@@ -125,7 +125,7 @@ impl Repairs {
     fn members(&mut self, schema: &mut Map<String, Value>) -> Result<(), String> {
         if schema.get("$schema").is_some_and(|dialect| !dialect.is_string()) {
             schema.shift_remove("$schema");
-            self.note("`$schema` was left out: it is no text");
+            self.note("`$schema` was left out: it is not a string");
         }
         self.properties(schema)?;
         self.required(schema)
@@ -181,7 +181,7 @@ impl Repairs {
             }
         }
         schema.shift_remove("required");
-        self.note("`required` was left out: it names nothing");
+        self.note("`required` was left out: it is not a list of property names");
         Ok(())
     }
 }

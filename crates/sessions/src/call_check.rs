@@ -40,7 +40,7 @@ impl SessionService {
 fn is_allowed(view: &View, tool: &CatalogTool, reached: Reached) -> Result<(), String> {
     let entry = view.reach(tool.name.as_str()).ok();
     let Some(entry) = entry.filter(|entry| entry.tool.name == tool.name) else {
-        return Err("the tool was taken away".into());
+        return Err("the tool is no longer available to this caller".into());
     };
     let is_allowed = match reached {
         Reached::Listed => view.shows(entry),

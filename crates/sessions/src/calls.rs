@@ -22,7 +22,7 @@ pub struct SessionCall {
     pub tool: String,
     /// The arguments, a JSON object; `null` counts as an empty one.
     pub arguments: Value,
-    /// The caller. The session is added to it.
+    /// Who makes the call. `call_in` fills in the session.
     pub caller: Caller,
     pub progress: Option<mpsc::Sender<Progress>>,
     /// The view from which a model chose the tool, if it may differ from the current one. A tool that is not in both views
@@ -65,7 +65,7 @@ impl SessionService {
                 (shown @ (Found::Tool(_) | Found::Meta(_)), _) => {
                     let entry = if let Found::Tool(entry) = shown { Some(entry) } else { None };
                     let text = format!(
-                        "`{}` was taken away from this session after you were shown it; it was not called. Go on without it.",
+                        "`{}` was removed from this session after its tools were listed, so it was not called. Continue without it.",
                         call.tool
                     );
                     return self.refuse_in(session, &call, entry, text).await;

@@ -14,7 +14,7 @@ const CALLABLE_AT_ONCE: &str = " They can be called from now on; call_tool runs 
 
 /// Tells a client without a session why no toolset was enabled or disabled.
 const NO_SESSION: &str =
-    "Nothing is switched for clients without a session: run these tools with call_tool.";
+    "Toolsets cannot be enabled or disabled without a session: run these tools with call_tool.";
 
 /// The caller of a meta-tool.
 #[derive(Debug, Clone, Copy)]

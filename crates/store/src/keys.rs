@@ -75,8 +75,8 @@ impl Store {
             .map_err(|error| self.fault("read the keys", error))
     }
 
-    /// Revokes the key with this id or, if there is none, with this name. Returns `false` if there is no such key, or
-    /// if it was already revoked.
+    /// Revokes the active key with this id or, if no active key has it, the active key with this name. Returns `false` if
+    /// there is neither.
     pub async fn revoke_key(&self, id_or_name: &str, now_ms: i64) -> Result<bool, StoreError> {
         let mut write = self.write("revoke a key").await?;
         let mut revoked = 0;

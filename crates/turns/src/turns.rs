@@ -404,7 +404,7 @@ fn failed(error: &TurnError) -> TurnEnd {
     }
 }
 
-/// The problem of a turn that ended for another reason than the model.
+/// Describes why a turn failed: the conversation could not be stored, the turn was refused, or its provider cannot be used.
 pub(crate) fn not_kept(error: &TurnError) -> TurnProblem {
     let (kind, blame, advice) = match error {
         TurnError::Provider(fault) => return (&**fault).into(),

@@ -155,8 +155,9 @@ fn own_board(globals: &Globals) -> Result<Reach, Failure> {
 }
 
 fn this_program() -> Result<String, Failure> {
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::start(format!("cannot find this program: {error}")))?;
+    let program = std::env::current_exe().map_err(|error| {
+        Failure::start(format!("cannot determine the path of the switchboard executable: {error}"))
+    })?;
     text(program)
 }
 

@@ -18,7 +18,7 @@ async fn without_a_session_the_list_is_constant_and_tools_are_called_by_name() {
     let enabled = client.enable("quotes").await;
     assert_eq!(
         enabled["message"],
-        "Nothing is switched for clients without a session: run these tools with call_tool."
+        "Toolsets cannot be enabled or disabled without a session: run these tools with call_tool."
     );
     let definitions = enabled["tools"].as_array().unwrap();
     assert_eq!(definitions.len(), QUOTES);
