@@ -68,7 +68,10 @@ pub struct NewTurn {
 
 /// Text, or a list of parts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(untagged, expecting = "`message` must be a text or a list of parts such as {\"type\": \"text\", \"text\": ...}")]
+#[serde(
+    untagged,
+    expecting = "`message` must be a text or a list of parts such as {\"type\": \"text\", \"text\": ...}"
+)]
 pub enum Words {
     Text(String),
     Parts(Vec<Part>),
