@@ -205,7 +205,12 @@ async fn a_wish_that_cannot_be_read_is_refused_with_its_place() {
         ("/mcp?readonly=maybe", &[], 400, format!("readonly: {neither}")),
         ("/mcp?dynamic=maybe", &[], 400, format!("dynamic: {neither}")),
         ("/mcp", &[("X-MCP-Readonly", "maybe")], 400, format!("X-MCP-Readonly: {neither}")),
-        ("/mcp", &[("X-MCP-Tools", "s\u{fc}l")], 400, "the header X-MCP-Tools has other".into()),
+        (
+            "/mcp",
+            &[("X-MCP-Tools", "s\u{fc}l")],
+            400,
+            "the header X-MCP-Tools contains characters".into(),
+        ),
     ];
     for era in BOTH {
         for (path, headers, status, message) in &rows {
