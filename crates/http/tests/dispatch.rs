@@ -86,7 +86,7 @@ impl Program {
     /// The status and the headers of the answer.
     async fn ask(&self, method: &str, path: &str, headers: &[&str]) -> String {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
-        let headers: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
+        let headers: String = headers.iter().flat_map(|header| [*header, "\r\n"]).collect();
         let head =
             format!("{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: 0\r\n");
         stream.write_all(format!("{head}{headers}\r\n").as_bytes()).await.unwrap();
@@ -96,6 +96,9 @@ impl Program {
     }
 }
 
+/// Method, path, headers, status, and what reaches the MCP server.
+type Row<'a> = (&'a str, &'a str, &'a [&'a str], u16, Option<McpRoute>);
+
 #[tokio::test]
 async fn every_path_is_checked_once_and_alike() {
     let program = Program::start().await;
@@ -104,7 +107,7 @@ async fn every_path_is_checked_once_and_alike() {
     let (evil_host, evil_origin) = ("Host: evil.example", "Origin: https://evil.example");
     let all = Some(McpRoute::All);
     // The board has not started, so the API answers 503 to a caller that it lets in.
-    let rows: [(&str, &str, &[&str], u16, Option<McpRoute>); 14] = [
+    let rows: [Row<'_>; 14] = [
         ("POST", "/mcp", &[&host], 401, None),
         ("POST", "/mcp", &[&host, "Authorization: Bearer sbk_wrong"], 401, None),
         ("POST", "/mcp", &[&host, &key], 200, all.clone()),
