@@ -11,7 +11,7 @@ use axum::extract::{Request, State};
 use axum::http::header::ALLOW;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 use axum::response::{IntoResponse, Response};
-use axum::routing::any;
+use axum::routing::{MethodRouter, any};
 use bytes::Buf;
 use bytes::buf::Chain;
 use http_body_util::BodyExt;
@@ -105,43 +105,21 @@ impl<M> Clone for Routed<M> {
 
 /// The MCP endpoints whose paths must be percent-decoded. All other MCP requests bypass the router.
 pub(crate) fn routes<M: McpEndpoint>(state: Routed<M>) -> Router {
-    type Name = FromPath<String>;
-    type Caller = Extension<Principal>;
     Router::new()
-        .route(
-            "/mcp/servers/{server}",
-            any(
-                async |State(at): State<Routed<M>>,
-                       FromPath(name): Name,
-                       Extension(who): Caller,
-                       request: Request| {
-                    at.answer(McpRoute::Server(name), who, request).await
-                },
-            ),
-        )
-        .route(
-            "/mcp/toolsets/{sets}",
-            any(
-                async |State(at): State<Routed<M>>,
-                       FromPath(name): Name,
-                       Extension(who): Caller,
-                       request: Request| {
-                    at.answer(McpRoute::Toolsets(name), who, request).await
-                },
-            ),
-        )
-        .route(
-            "/mcp/sessions/{id}",
-            any(
-                async |State(at): State<Routed<M>>,
-                       FromPath(name): Name,
-                       Extension(who): Caller,
-                       request: Request| {
-                    at.answer(McpRoute::Session(name), who, request).await
-                },
-            ),
-        )
+        .route("/mcp/servers/{server}", named(McpRoute::Server))
+        .route("/mcp/toolsets/{sets}", named(McpRoute::Toolsets))
+        .route("/mcp/sessions/{id}", named(McpRoute::Session))
         .with_state(state)
+}
+
+/// The handler of an endpoint with a name in its path.
+fn named<M: McpEndpoint>(route: fn(String) -> McpRoute) -> MethodRouter<Routed<M>> {
+    any(
+        async move |State(at): State<Routed<M>>,
+                    FromPath(name): FromPath<String>,
+                    Extension(principal): Extension<Principal>,
+                    request: Request| { at.answer(route(name), principal, request).await },
+    )
 }
 
 impl<M: McpEndpoint> Routed<M> {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use switchboard_model::{CanonicalName, ServerName};
 use switchboard_runtime::{Board, CachedView, Snapshot, StartupStage};
 use switchboard_view::{Scope, Toolset};
@@ -86,13 +86,13 @@ impl SessionService {
 
     /// Registers an observer. It is removed when it is dropped.
     pub fn observe(&self, observer: Weak<dyn SessionObserver>) {
-        let mut observers = lock(&self.observers);
+        let mut observers = self.observers.lock();
         observers.retain(|observer| observer.strong_count() > 0);
         observers.push(observer);
     }
 
     fn observers(&self) -> Vec<Arc<dyn SessionObserver>> {
-        lock(&self.observers).iter().filter_map(Weak::upgrade).collect()
+        self.observers.lock().iter().filter_map(Weak::upgrade).collect()
     }
 
     /// Writes everything that waits to be written, and ends the tasks. Observers must have queued their clients before.
@@ -132,11 +132,6 @@ impl SessionService {
     /// The stateless-era client that was seen last in each session.
     pub fn stateless_clients(&self) -> &StatelessClients {
         &self.stateless_clients
-    }
-
-    /// Tasks that end with the service.
-    pub fn tasks(&self) -> &TaskTracker {
-        &self.tasks
     }
 
     /// Whether policy permits clients to reach a tool, by canonical or bare name.
@@ -205,7 +200,7 @@ impl SessionService {
 
     /// Logs warnings about names and patterns, each one once.
     fn warn_once(&self) {
-        let mut warned_of = lock(&self.warned_of);
+        let mut warned_of = self.warned_of.lock();
         for warning in self.board.warnings() {
             if warned_of.len() == MAX_WARNINGS {
                 break;
@@ -255,8 +250,4 @@ async fn sweep(service: Arc<SessionService>) {
             service.board.detach_all(&session.id).await;
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
 }

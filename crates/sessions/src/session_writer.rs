@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use crate::session::{Session, SessionKind, SessionState};
 use crate::session_rows::{snapshot, stored};
-use crate::write_queue::{Acknowledged, AwaitedWrite, Changed, Note, lock};
+use crate::write_queue::{Acknowledged, AwaitedWrite, Changed, Note};
 use switchboard_runtime::PublishedSnapshot;
 
 const PER_WRITE: usize = 256;
@@ -91,7 +91,7 @@ impl SessionWriter {
                 for AwaitedWrite { write, reply, held } in wanted {
                     if let Acknowledged::Begin { session, .. } = write {
                         // The session was never created.
-                        lock(&self.changed).remove(&session.id);
+                        self.changed.lock().remove(&session.id);
                     }
                     drop(held);
                     let _gone = reply.send(Err(failure.clone()));
@@ -133,7 +133,7 @@ impl SessionWriter {
                 let now = session.now();
                 // The catalog changed while the change was being stored: the session has taken a further step.
                 if now.revision != revision || now.cached.digest() != digest {
-                    lock(&self.changed).insert(session.id.clone(), session);
+                    self.changed.lock().insert(session.id.clone(), session);
                 }
             }
             Acknowledged::End { session, clients } => {
@@ -143,7 +143,7 @@ impl SessionWriter {
                 }
                 if let Some(session) = session {
                     session.end();
-                    lock(&self.changed).remove(&session.id);
+                    self.changed.lock().remove(&session.id);
                 }
             }
             Acknowledged::Client(client) => drop(self.noted.puts.remove(&client.id)),
@@ -159,7 +159,7 @@ impl SessionWriter {
     /// Commits the background writes. Those that fail are kept for a retry.
     async fn write_noted(&mut self) {
         let sessions: Vec<_> = {
-            let mut changed = lock(&self.changed);
+            let mut changed = self.changed.lock();
             changed.drain().map(|(_, session)| session).filter(|it| !it.is_ended()).collect()
         };
         if let Err(error) = self.try_noted(&sessions).await {
@@ -167,7 +167,7 @@ impl SessionWriter {
                 error = error.in_full(),
                 "sessions could not be stored yet; the write is retried"
             );
-            let mut changed = lock(&self.changed);
+            let mut changed = self.changed.lock();
             for session in sessions {
                 // A step that is lost here is detected when the session is loaded from the store.
                 if changed.len() < MOST_NOTED {

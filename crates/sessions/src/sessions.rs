@@ -14,7 +14,7 @@ use crate::client_session::{CLIENT_PREFIX, client_session_id};
 use crate::error::SessionError;
 use crate::session::{Beginning, Draft, OwnServer, Session, SessionKind};
 use crate::session_rows;
-use crate::write_queue::{Acknowledged, WriteQueue, lock, now_ms};
+use crate::write_queue::{Acknowledged, WriteQueue, now_ms};
 use switchboard_runtime::{CachedView, PublishedSnapshot, Snapshot};
 
 /// A session in a list of sessions.
@@ -52,7 +52,7 @@ struct Reservation(Reserved, String);
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        lock(&self.0).remove(&self.1);
+        self.0.lock().remove(&self.1);
     }
 }
 
@@ -165,7 +165,7 @@ impl Sessions {
 
     /// Reserves the id of a session that is being created; `None` if another one is being created with it.
     fn reserve(&self, id: &str) -> Option<Reservation> {
-        let is_free = lock(&self.reserved).insert(id.to_owned());
+        let is_free = self.reserved.lock().insert(id.to_owned());
         is_free.then(|| Reservation(Arc::clone(&self.reserved), id.to_owned()))
     }
 

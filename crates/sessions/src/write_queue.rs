@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use switchboard_store::{Store, StoreFailure, StoredClient};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::TaskTracker;
@@ -176,7 +176,7 @@ impl WriteQueue {
     /// Stores a session in the background, in its state at the time of the write.
     pub(crate) fn note_session(&self, session: &Arc<Session>) {
         let was_empty = {
-            let mut changed = lock(&self.changed);
+            let mut changed = self.changed.lock();
             let was_empty = changed.is_empty();
             changed.insert(session.id.clone(), session.clone());
             was_empty
@@ -189,7 +189,7 @@ impl WriteQueue {
 
     /// Deletes a session in the background.
     pub(crate) fn note_session_gone(&self, id: &str) {
-        lock(&self.changed).remove(id);
+        self.changed.lock().remove(id);
         self.note(Note::DeleteSession(id.to_owned()));
     }
 
@@ -218,8 +218,4 @@ impl WriteQueue {
 fn too_many_writes() -> StoreFailure {
     let reason = "more writes wait for it than it can take";
     StoreFailure { reason, is_outage: true, in_full: reason.into() }
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
 }
