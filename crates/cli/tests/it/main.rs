@@ -3,16 +3,23 @@
 
 mod auth;
 mod bad_input;
-mod commands;
+mod calls;
+mod config_show;
 mod connect;
+mod doctor;
 mod exposure;
 mod http;
+mod import;
 mod key;
 mod load;
 mod output;
 mod peers;
+mod secrets;
 mod seed;
 mod serve;
+mod servers;
 mod telemetry;
+mod tool;
+mod toolset;
 
 use switchboard_test_program::support;
