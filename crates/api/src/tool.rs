@@ -38,10 +38,30 @@ pub struct ToolView {
     /// The server's annotations of the tool, such as `readOnlyHint`.
     #[schema(required, value_type = Option<Object>)]
     pub annotations: Option<Value>,
+    /// Whether arguments are checked before a call is sent.
+    #[serde(default = "yes")]
+    #[schema(required)]
+    pub validates_arguments: bool,
+    /// The groups of the tool, if the configuration sets them.
+    #[serde(default)]
+    #[schema(required)]
+    pub group: Option<Vec<String>>,
+    /// The state of a conversation after a call of the tool succeeded, if the configuration sets one.
+    #[serde(default)]
+    #[schema(required)]
+    pub state: Option<String>,
+    /// The states in which the tool is available, if the configuration sets them.
+    #[serde(default)]
+    #[schema(required)]
+    pub applicable_states: Option<Vec<String>>,
     /// Differences between the definition that MCP clients get and the server's, because strict clients would refuse that.
     #[serde(default)]
     #[schema(required)]
     pub repairs: Vec<String>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// A tool that its server lists but that is not in the catalog, because its definition cannot be used.

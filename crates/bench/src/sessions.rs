@@ -79,17 +79,8 @@ async fn create(sessions: &Sessions, number: u32) -> anyhow::Result<Arc<Session>
 
 fn catalog() -> Vec<Arc<CatalogTool>> {
     let server = ServerName::new("market");
-    let tools = thousand().into_iter().map(|descriptor| CatalogTool {
-        name: CanonicalName::new(&server, &descriptor.name),
-        descriptor,
-        limits: BUILT_IN_LIMITS,
-        configured: Configured::Default,
-        mode: AdmissionMode::Dynamic,
-        toolset: server.to_string(),
-        expose_as: None,
-        arguments: None,
-        owner: None,
-        alias: None,
+    let tools = thousand().into_iter().map(|descriptor| {
+        CatalogTool::new(CanonicalName::new(&server, &descriptor.name), descriptor)
     });
     tools.map(Arc::new).collect()
 }

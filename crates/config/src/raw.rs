@@ -60,9 +60,19 @@ pub(crate) struct RawToolbox {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Tool")]
 pub(crate) struct RawTool {
-    /// `tool` for that tool of every server, or `server.tool` for one server.
+    /// `tool` for that tool of every server, or `server.tool` for one server. With `type: mcp-tool`: the name under which
+    /// models see the tool.
     #[schemars(required, length(min = 1), extend("examples" = ["get_customer", "customers.get_customer"]))]
     pub(crate) name: Option<String>,
+    /// `mcp-tool`: the entry is written as TrustGraph writes it. `mcp-tool` then names the tool, and `name` is the name
+    /// under which models see it.
+    #[serde(rename = "type")]
+    pub(crate) kind: Option<RawToolType>,
+    /// With `type: mcp-tool`: the tool, as `tool` or `server.tool`, or the name of a server whose `tool_allowlist` has
+    /// exactly one tool.
+    #[serde(rename = "mcp-tool")]
+    #[schemars(length(min = 1), extend("examples" = ["get_bank_balance", "bank.get_bank_balance"]))]
+    pub(crate) mcp_tool: Option<String>,
     /// How many calls of this tool run at the same time.
     #[schemars(range(min = 1, max = 4_294_967_295u32), extend("examples" = [10]))]
     pub(crate) max_instances: Option<u32>,
@@ -88,11 +98,26 @@ pub(crate) struct RawTool {
     /// `false` hides the tool.
     #[schemars(extend("default" = true))]
     pub(crate) enabled: Option<bool>,
-    /// Declares arguments, for servers with an incomplete schema.
+    /// Declares arguments. What is declared wins over the schema of the server; what is not declared comes from it.
     pub(crate) arguments: Option<Vec<RawArgument>>,
+    /// Whether arguments are checked before a call is sent. Default: as the server's entry says, else `true`.
+    pub(crate) validate_arguments: Option<bool>,
+    /// The groups of the tool, for turns that ask for groups. Default: the group `default`. `[]` means no group: only a
+    /// turn that asks for `*` sees the tool.
+    #[schemars(extend("examples" = [["read-only", "bank"]]))]
+    pub(crate) group: Option<Vec<String>>,
+    /// The state of the conversation after a call of this tool succeeded.
+    #[schemars(extend("examples" = ["authenticated"]))]
+    pub(crate) state: Option<String>,
+    /// The states of the conversation in which the tool is available. Default: all. `[]` means none.
+    #[schemars(extend("examples" = [["authenticated"]]))]
+    pub(crate) applicable_states: Option<Vec<String>>,
+    /// Alias of `applicable_states`.
+    #[serde(rename = "applicable-states")]
+    pub(crate) applicable_states_alias: Option<Vec<String>>,
 }
 
-/// One declared argument of a tool.
+/// One declared argument of a tool. What is not set here comes from the schema of the server.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Argument")]
@@ -102,13 +127,37 @@ pub(crate) struct RawArgument {
     pub(crate) name: Option<String>,
     /// The JSON type of the argument.
     #[serde(rename = "type")]
-    #[schemars(required)]
     pub(crate) kind: Option<RawArgumentType>,
     /// What the argument means, for the model.
-    #[schemars(required)]
     pub(crate) description: Option<String>,
     /// Whether it must be given. Without this key the server's own schema decides.
     pub(crate) required: Option<bool>,
+    /// The accepted values.
+    #[serde(rename = "enum")]
+    #[schemars(length(min = 1), extend("examples" = [["celsius", "fahrenheit"]]))]
+    pub(crate) choices: Option<Vec<Value>>,
+    /// Sent when a caller does not give the argument.
+    pub(crate) default: Option<Value>,
+    /// With `type: array`: the JSON Schema of the elements.
+    #[schemars(extend("type" = "object", "examples" = [{"type": "string"}]))]
+    pub(crate) items: Option<Value>,
+    /// With `type: object`: the JSON Schema of each member, by name.
+    #[schemars(extend("type" = "object", "examples" = [{"zip": {"type": "string"}}]))]
+    pub(crate) properties: Option<Value>,
+    /// A fixed value: sent with every call. Models and clients do not see the argument and cannot give it. Use `${VAR}`
+    /// for a secret.
+    pub(crate) value: Option<Value>,
+    /// `true` hides the argument from models and clients, which then cannot give it; its `default` is sent.
+    #[schemars(extend("default" = false))]
+    pub(crate) hidden: Option<bool>,
+}
+
+/// The kinds of tool entries that have a `type`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub(crate) enum RawToolType {
+    McpTool,
 }
 
 /// One MCP server: how to reach it, and which of its tools exist here.
@@ -189,6 +238,9 @@ pub(crate) struct RawServer {
     pub(crate) connect_timeout: Option<RawDuration>,
     /// Interval of listing the tools again, for servers that send no change notifications.
     pub(crate) poll_interval: Option<RawDuration>,
+    /// Whether the arguments of its tools are checked before a call is sent. With `false` the server alone checks them.
+    #[schemars(extend("default" = true))]
+    pub(crate) validate_arguments: Option<bool>,
 }
 
 /// Defaults for every server.

@@ -126,6 +126,9 @@ impl Findings<'_> {
         }
         let is_wrong_type = schema.is_some_and(|schema| !fits_type(node, schema));
         let problem = match kind {
+            _ if is_wrong_type && let Some(text) = grouping_text(path) => {
+                ConfigProblem::error(format!("{path}: {text}; found {}", found(node)))
+            }
             _ if is_wrong_type => {
                 let wanted = schema.map(expected).unwrap_or_default();
                 let problem = ConfigProblem::error(format!(
@@ -189,6 +192,29 @@ impl Findings<'_> {
             };
         }
         Some(schema)
+    }
+}
+
+/// The text about a malformed `group`, `state` or `applicable_states` of a tool entry. The texts are those of TrustGraph,
+/// whose users know them.
+fn grouping_text(path: &Path) -> Option<&'static str> {
+    let path = path.to_string();
+    let (_, tool) = path.split_once(".toolbox.tools[")?;
+    let (_, field) = tool.split_once("].")?;
+    match field.split_once('[') {
+        None => match field {
+            "group" => Some("Tool 'group' field must be a list of strings"),
+            "state" => Some("Tool 'state' field must be a string"),
+            "applicable-states" | "applicable_states" => {
+                Some("Tool 'applicable-states' field must be a list of strings")
+            }
+            _ => None,
+        },
+        Some(("group", _)) => Some("All group names must be strings"),
+        Some(("applicable-states" | "applicable_states", _)) => {
+            Some("All state names must be strings")
+        }
+        Some(_) => None,
     }
 }
 

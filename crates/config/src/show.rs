@@ -16,6 +16,7 @@ use crate::plan::At;
 use crate::plan::endpoint::redact_address;
 use crate::plan::server::CONNECTION_KEYS;
 use crate::source::SourceText;
+use crate::tree::{TreeEntry, Value};
 
 const REDACTED: &str = "***";
 
@@ -126,12 +127,28 @@ fn security(plan: &SecurityPlan, at: Option<At<'_>>, source: &SourceText<'_>) ->
 fn tool_entry(tool: &ToolEntry, at: At<'_>, source: &SourceText<'_>) -> Doc {
     let arguments = at.items("arguments");
     let mut fields = ShownFields::new(Some(at), source);
-    fields.put("name", json!(tool.name));
+    // An entry in the form of TrustGraph stays one: its `name` is the exposed name.
+    if let Some(name) = fields.written("mcp-tool").and(fields.written("name")) {
+        fields.put("type", json!("mcp-tool"));
+        fields.put("mcp-tool", json!(tool.name));
+        fields.put("name", name.node.to_json());
+    } else {
+        fields.put("name", json!(tool.name));
+    }
     fields.put("enabled", json!(tool.enabled));
     fields.put_written("mode", tool.mode.map(|mode| json!(mode.as_str())));
     fields.put_limits(&tool.limits);
     fields.put_written("description", tool.description.as_ref().map(|text| json!(text)));
-    fields.put_written("expose_as", tool.expose_as.as_ref().map(|text| json!(text)));
+    if fields.written("mcp-tool").is_none() {
+        fields.put_written("expose_as", tool.expose_as.as_ref().map(|text| json!(text)));
+    }
+    fields.put_written("validate_arguments", tool.validate_arguments.map(|checks| json!(checks)));
+    let grouping = &tool.grouping;
+    fields.put_written_texts("group", grouping.group.as_ref());
+    fields.put_written("state", grouping.state.as_ref().map(|state| json!(state)));
+    let states = ["applicable-states", "applicable_states"];
+    let key = states.into_iter().find(|key| fields.written(key).is_some()).unwrap_or(states[1]);
+    fields.put_written_texts(key, grouping.applicable_states.as_ref());
     if let Some(specs) = &tool.arguments {
         let specs = arguments.into_iter().zip(specs);
         let specs = specs.map(|(at, spec)| argument(spec, at, source)).collect();
@@ -143,9 +160,12 @@ fn tool_entry(tool: &ToolEntry, at: At<'_>, source: &SourceText<'_>) -> Doc {
 fn argument(spec: &ArgumentSpec, at: At<'_>, source: &SourceText<'_>) -> Doc {
     let mut fields = ShownFields::new(Some(at), source);
     fields.put("name", json!(spec.name));
-    fields.put("type", json!(spec.kind.as_str()));
-    fields.put("description", json!(spec.description));
+    fields.put_written("type", spec.kind.map(|kind| json!(kind.as_str())));
+    fields.put_written("description", spec.description.as_ref().map(|text| json!(text)));
     fields.put_written("required", spec.required.map(|required| json!(required)));
+    for key in ["enum", "default", "items", "properties", "value", "hidden"] {
+        fields.put_as_written(key);
+    }
     fields.done()
 }
 
@@ -201,6 +221,7 @@ fn server_entry<'a>(
     fields.put("connect_timeout", json!(render_duration(spec.connect_timeout)));
     let poll_interval = server.poll_interval.map(|interval| json!(render_duration(interval)));
     fields.put_written("poll_interval", poll_interval);
+    fields.put("validate_arguments", json!(server.validate_arguments));
     fields.done()
 }
 
@@ -318,6 +339,32 @@ impl<'a> ShownFields<'a> {
     fn put_written_texts(&mut self, key: &str, texts: Option<&Vec<String>>) {
         if let Some(texts) = texts {
             self.put_texts(key, texts);
+        }
+    }
+
+    /// A value of any shape, with the origin of each of its parts.
+    fn put_as_written(&mut self, key: &str) {
+        if let Some(at) = self.written(key) {
+            let doc = self.any(&at);
+            self.out.push((key.into(), doc));
+        }
+    }
+
+    fn any(&self, at: &At<'_>) -> Doc {
+        match &at.node.value {
+            Value::List(items) if !items.is_empty() => {
+                let items = items.iter().enumerate();
+                let item = |(index, node)| self.any(&At { node, path: at.path.index(index) });
+                Doc::List(items.map(item).collect())
+            }
+            Value::Map(entries) if !entries.is_empty() => {
+                let entry = |entry: &TreeEntry| {
+                    let at = At { node: &entry.node, path: at.path.key(&entry.key) };
+                    (entry.key.clone(), self.any(&at))
+                };
+                Doc::Map(entries.iter().map(entry).collect())
+            }
+            _ => self.value(Some(at), at.node.to_json()),
         }
     }
 

@@ -102,7 +102,7 @@ pub fn tools(board: &Board) -> ToolList {
     ToolList { revision: catalog.revision(), tools, quarantined: quarantined(board) }
 }
 
-/// The quarantined tools of all servers: their definitions cannot be used.
+/// The quarantined tools of all servers: their definitions, or what the configuration declares of them, cannot be used.
 fn quarantined(board: &Board) -> Vec<QuarantinedToolView> {
     let of = |status: &ServerStatus| {
         let server = status.name.to_string();
@@ -113,7 +113,13 @@ fn quarantined(board: &Board) -> Vec<QuarantinedToolView> {
         });
         tools.collect::<Vec<_>>()
     };
-    board.servers().iter().flat_map(|(_, status)| of(status)).collect()
+    let snapshot = board.snapshot();
+    let by_declaration = snapshot.quarantined().iter().map(|(server, it)| QuarantinedToolView {
+        server: server.to_string(),
+        tool: it.tool.clone(),
+        reason: it.reason.clone(),
+    });
+    board.servers().iter().flat_map(|(_, status)| of(status)).chain(by_declaration).collect()
 }
 
 /// One tool by its canonical or bare name; the error is a hint, if there is one.
@@ -156,6 +162,10 @@ fn tool_view(tool: &CatalogTool, away: &[String]) -> ToolView {
         input_schema: descriptor.input_schema.parse(),
         output_schema: descriptor.output_schema.as_ref().map(JsonText::parse),
         annotations: descriptor.annotations.as_ref().map(JsonText::parse),
+        validates_arguments: tool.validates_arguments,
+        group: tool.grouping.group.clone(),
+        state: tool.grouping.state.clone(),
+        applicable_states: tool.grouping.applicable_states.clone(),
         repairs: descriptor.repairs.clone(),
     }
 }

@@ -4,6 +4,7 @@
 //! This crate does no IO and uses no clock and no randomness. It has no wire types: the crates at the edges define the
 //! formats of files, database rows and HTTP bodies.
 
+mod argument;
 mod attached;
 mod call;
 mod caller;
@@ -18,6 +19,7 @@ mod secret;
 mod server;
 mod tool;
 
+pub use argument::{ArgumentSource, ArgumentSpec, ArgumentType, FixedValue, ToolGrouping};
 pub use attached::{AttachedServer, HttpTransport};
 pub use call::{
     CallError, CallErrorKind, CallId, CallOutcome, CallRecord, Fault, Hint, HintAudience, Retry,
@@ -38,8 +40,8 @@ pub use limits::{
 };
 pub use name::{CanonicalName, LOCAL_SERVER, ServerName};
 pub use plan::{
-    AdmissionMode, ArgumentSpec, ArgumentType, LocalToolChoice, NO_TOOLSET, Plan, RequiredOrigin,
-    RootKey, ServerPlan, ToolEntry,
+    AdmissionMode, LocalToolChoice, NO_TOOLSET, Plan, RequiredOrigin, RootKey, ServerPlan,
+    ToolEntry,
 };
 pub use provider::{
     DEFAULT_PROVIDER_IDLE_TIMEOUT, DEFAULT_PROVIDER_TOTAL_TIMEOUT, Effort, ModelSettings,

@@ -4,8 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::{
-    DEFAULT_MAX_CONCURRENT, GatewayPlan, LimitsOverlay, ProviderPlan, SecurityPlan, ServerSpec,
-    ToolsetPlan,
+    ArgumentSpec, DEFAULT_MAX_CONCURRENT, GatewayPlan, LimitsOverlay, ProviderPlan, SecurityPlan,
+    ServerSpec, ToolGrouping, ToolsetPlan,
 };
 
 /// Value of a server's `toolset` that makes no toolset: its tools are members only of toolsets that list them.
@@ -121,6 +121,10 @@ pub struct ToolEntry {
     pub enabled: bool,
     /// Declared arguments; `None` when the key is absent.
     pub arguments: Option<Vec<ArgumentSpec>>,
+    /// Whether arguments are checked before a call is sent; `None` keeps what the server's entry says.
+    pub validate_arguments: Option<bool>,
+    /// The groups and states in which a turn may use the tool.
+    pub grouping: ToolGrouping,
 }
 
 impl ToolEntry {
@@ -134,41 +138,8 @@ impl ToolEntry {
             expose_as: None,
             enabled: true,
             arguments: None,
-        }
-    }
-}
-
-/// A declared argument of a tool: one element of `arguments`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ArgumentSpec {
-    pub name: String,
-    pub kind: ArgumentType,
-    pub description: String,
-    /// `None` keeps what the server's schema says.
-    pub required: Option<bool>,
-}
-
-/// The types of a declared argument.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ArgumentType {
-    String,
-    Number,
-    Integer,
-    Boolean,
-    Object,
-    Array,
-}
-
-impl ArgumentType {
-    /// The JSON Schema word.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::String => "string",
-            Self::Number => "number",
-            Self::Integer => "integer",
-            Self::Boolean => "boolean",
-            Self::Object => "object",
-            Self::Array => "array",
+            validate_arguments: None,
+            grouping: ToolGrouping::default(),
         }
     }
 }
@@ -196,6 +167,8 @@ pub struct ServerPlan {
     pub prompts: Option<Vec<String>>,
     /// Interval of listing again a server that sends no change notifications.
     pub poll_interval: Option<Duration>,
+    /// Whether the arguments of its tools are checked before a call is sent; a tool entry can say otherwise.
+    pub validate_arguments: bool,
 }
 
 /// The place in the configuration that makes a server required, for messages. All values compare equal, so that a moved

@@ -9,7 +9,7 @@ use switchboard_model::{
 use wildmatch::WildMatch;
 
 use crate::entries::{Explicit, addresses, explicit_for, is_general, tool_at};
-use crate::{CatalogTool, Configured, Notice, Violation};
+use crate::{CatalogTool, Configured, Notice, OfferedDefinition, Violation};
 
 /// The current state of a server, as far as admission needs it.
 #[derive(Debug, Clone, Copy)]
@@ -33,6 +33,8 @@ pub struct Admission {
     /// Tools that are refused. At the start, a violation makes the start fail.
     pub violations: Vec<Violation>,
     pub notices: Vec<Notice>,
+    /// Admitted tools that are left out all the same, because their declaration contradicts their server.
+    pub quarantined: Vec<(ServerName, QuarantinedTool)>,
 }
 
 /// Decides for every built-in tool and for every tool of every server.
@@ -81,6 +83,7 @@ fn admit_local(plan: &Plan, local: &[ToolDescriptor], admission: &mut Admission)
             let toolset = server.to_string();
             admission.tools.push(CatalogTool {
                 limits,
+                configured: Configured::Explicit,
                 ..registered(name, tool, Some(explicit), AdmissionMode::Strict, toolset)
             });
         }
@@ -190,9 +193,11 @@ fn admit_tool(plan: &Plan, offer: &Offer<'_>, tool: &ToolDescriptor, admission: 
     };
     let toolset = offer.plan.toolset.clone().unwrap_or_else(|| server.to_string());
     let name = CanonicalName::new(server, &tool.name);
+    let validates = explicit.as_ref().and_then(|explicit| explicit.validate_arguments);
     admission.tools.push(CatalogTool {
         limits,
         configured,
+        validates_arguments: validates.unwrap_or(offer.plan.validate_arguments),
         ..registered(name, tool, explicit, mode, toolset)
     });
 }
@@ -219,24 +224,21 @@ fn registered(
     mode: AdmissionMode,
     toolset: String,
 ) -> CatalogTool {
-    let mut descriptor = tool.clone();
-    let (mut expose_as, mut arguments) = (None, None);
+    let mut registered = CatalogTool { mode, toolset, ..CatalogTool::new(name, tool.clone()) };
     if let Some(explicit) = explicit {
-        descriptor.description = explicit.description.or(descriptor.description);
-        (expose_as, arguments) = (explicit.expose_as, explicit.arguments);
+        let replaces = explicit.description.is_some() || explicit.arguments.is_some();
+        registered.offered = replaces.then(|| OfferedDefinition {
+            description: tool.description.clone(),
+            input_schema: tool.input_schema.clone(),
+        });
+        registered.descriptor.description =
+            explicit.description.or(registered.descriptor.description);
+        registered.expose_as = explicit.expose_as;
+        registered.arguments = explicit.arguments;
+        registered.validates_arguments = explicit.validate_arguments.unwrap_or(true);
+        registered.grouping = explicit.grouping;
     }
-    CatalogTool {
-        name,
-        descriptor,
-        limits: LimitsOverlay::default().resolve(),
-        configured: Configured::Explicit,
-        mode,
-        toolset,
-        expose_as,
-        arguments,
-        owner: None,
-        alias: None,
-    }
+    registered
 }
 
 /// Whether the allow and deny lists admit a tool; a denied one is treated as if it did not exist.

@@ -46,6 +46,7 @@ fn server(name: &str, mode: AdmissionMode) -> ServerPlan {
         toolset: None,
         prompts: None,
         poll_interval: None,
+        validate_arguments: true,
     }
 }
 

@@ -6,12 +6,10 @@
 
 use std::sync::Arc;
 
-use switchboard_model::{
-    AdmissionMode, BUILT_IN_LIMITS, CanonicalName, QuarantinedTool, ServerName, ToolDescriptor,
-};
+use switchboard_model::{CanonicalName, QuarantinedTool, ServerName, ToolDescriptor};
 
 use crate::admission::{last_definitions, notice_definitions};
-use crate::{Admission, CatalogTool, Configured};
+use crate::{Admission, CatalogTool};
 
 /// The current state of an attached server.
 #[derive(Debug, Clone, Copy)]
@@ -33,22 +31,17 @@ pub fn admit_attached(offer: &AttachedOffer<'_>, admission: &mut Admission) {
     notice_definitions(server, offer.tools, offer.quarantined, admission);
     for tool in last_definitions(server, offer.tools, admission) {
         admission.tools.push(CatalogTool {
-            name: CanonicalName::new(server, &tool.name),
-            descriptor: tool.clone(),
-            limits: BUILT_IN_LIMITS,
-            configured: Configured::Default,
-            mode: AdmissionMode::Dynamic,
-            toolset: server.to_string(),
-            expose_as: None,
-            arguments: None,
             owner: Some(offer.owner.clone()),
             alias: Some(offer.alias.clone()),
+            ..CatalogTool::new(CanonicalName::new(server, &tool.name), tool.clone())
         });
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use switchboard_model::{AdmissionMode, BUILT_IN_LIMITS};
+
     use super::*;
 
     #[test]

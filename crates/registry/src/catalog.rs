@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use switchboard_model::{
-    AdmissionMode, ArgumentSpec, CanonicalName, ServerName, ToolDescriptor, ToolLimits,
+    AdmissionMode, ArgumentSpec, BUILT_IN_LIMITS, CanonicalName, JsonText, ServerName,
+    ToolDescriptor, ToolGrouping, ToolLimits,
 };
 
 /// Longest requested name for which similar names are searched.
@@ -46,6 +47,12 @@ pub struct CatalogTool {
     pub expose_as: Option<String>,
     /// Declared arguments; in a published catalog the descriptor's schema already includes them.
     pub arguments: Option<Vec<ArgumentSpec>>,
+    /// The parts of the server's definition that the configuration replaces; `None` if it replaces nothing.
+    pub offered: Option<OfferedDefinition>,
+    /// Whether arguments are checked before a call is sent.
+    pub validates_arguments: bool,
+    /// The groups and states in which a turn may use it.
+    pub grouping: ToolGrouping,
     /// The only session that may see and call it; `None` for a tool of all sessions.
     pub owner: Option<Arc<str>>,
     /// The name that the owner gave the server, for exposed names and messages. The server in `name` is the internal
@@ -53,7 +60,38 @@ pub struct CatalogTool {
     pub alias: Option<ServerName>,
 }
 
+/// What the server itself says about a tool whose entry has a description or arguments of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OfferedDefinition {
+    pub description: Option<String>,
+    pub input_schema: JsonText,
+}
+
 impl CatalogTool {
+    /// A tool of all sessions, admitted as its server defines it, with the built-in limits.
+    pub fn new(name: CanonicalName, descriptor: ToolDescriptor) -> Self {
+        Self {
+            toolset: name.server().to_string(),
+            name,
+            descriptor,
+            limits: BUILT_IN_LIMITS,
+            configured: Configured::Default,
+            mode: AdmissionMode::Dynamic,
+            expose_as: None,
+            arguments: None,
+            offered: None,
+            validates_arguments: true,
+            grouping: ToolGrouping::default(),
+            owner: None,
+            alias: None,
+        }
+    }
+
+    /// The server's own schema of the arguments.
+    pub fn server_schema(&self) -> &JsonText {
+        self.offered.as_ref().map_or(&self.descriptor.input_schema, |offered| &offered.input_schema)
+    }
+
     /// The server's name for display: the owner's name of it, or the configured one.
     pub fn shown_server(&self) -> &ServerName {
         self.alias.as_ref().unwrap_or_else(|| self.name.server())

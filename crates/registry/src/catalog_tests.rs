@@ -1,21 +1,10 @@
 use pretty_assertions::assert_eq;
-use switchboard_model::BUILT_IN_LIMITS;
 
 use super::*;
 
 fn tool(server: &str, name: &str) -> Arc<CatalogTool> {
-    Arc::new(CatalogTool {
-        name: CanonicalName::new(&ServerName::new(server), name),
-        descriptor: ToolDescriptor::named(name),
-        limits: BUILT_IN_LIMITS,
-        configured: Configured::Default,
-        mode: AdmissionMode::Dynamic,
-        toolset: server.into(),
-        expose_as: None,
-        arguments: None,
-        owner: None,
-        alias: None,
-    })
+    let canonical = CanonicalName::new(&ServerName::new(server), name);
+    Arc::new(CatalogTool::new(canonical, ToolDescriptor::named(name)))
 }
 
 fn owned(owner: &str, alias: &str, name: &str) -> Arc<CatalogTool> {

@@ -1,6 +1,8 @@
 //! Finds the entries of `toolbox.tools` that apply to a tool.
 
-use switchboard_model::{AdmissionMode, ArgumentSpec, LimitsOverlay, Plan, ServerName, ToolEntry};
+use switchboard_model::{
+    AdmissionMode, ArgumentSpec, LimitsOverlay, Plan, ServerName, ToolEntry, ToolGrouping,
+};
 
 /// The merged settings of all entries that apply to one tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,6 +13,8 @@ pub(crate) struct Explicit {
     pub(crate) expose_as: Option<String>,
     pub(crate) enabled: bool,
     pub(crate) arguments: Option<Vec<ArgumentSpec>>,
+    pub(crate) validate_arguments: Option<bool>,
+    pub(crate) grouping: ToolGrouping,
 }
 
 /// Merges the entry for `server.tool` over the one for `tool`, field by field; `None` if there is neither. If either
@@ -26,6 +30,8 @@ pub(crate) fn explicit_for(plan: &Plan, server: &ServerName, tool: &str) -> Opti
             expose_as: upper.expose_as.clone().or_else(|| lower.expose_as.clone()),
             enabled: upper.enabled && lower.enabled,
             arguments: upper.arguments.clone().or_else(|| lower.arguments.clone()),
+            validate_arguments: upper.validate_arguments.or(lower.validate_arguments),
+            grouping: grouping_over(&upper.grouping, &lower.grouping),
         }),
         (Some(entry), None) | (None, Some(entry)) => Some(Explicit {
             limits: entry.limits,
@@ -34,8 +40,21 @@ pub(crate) fn explicit_for(plan: &Plan, server: &ServerName, tool: &str) -> Opti
             expose_as: entry.expose_as.clone(),
             enabled: entry.enabled,
             arguments: entry.arguments.clone(),
+            validate_arguments: entry.validate_arguments,
+            grouping: entry.grouping.clone(),
         }),
         (None, None) => None,
+    }
+}
+
+fn grouping_over(upper: &ToolGrouping, lower: &ToolGrouping) -> ToolGrouping {
+    ToolGrouping {
+        group: upper.group.clone().or_else(|| lower.group.clone()),
+        state: upper.state.clone().or_else(|| lower.state.clone()),
+        applicable_states: upper
+            .applicable_states
+            .clone()
+            .or_else(|| lower.applicable_states.clone()),
     }
 }
 

@@ -1,8 +1,9 @@
-//! Checks the arguments of a call against the input schema of its tool, before anything is sent.
+//! Checks the arguments of a call against the input schema of its tool, before anything is sent, and adds the arguments
+//! that the configuration gives.
 
 use serde_json::{Map, Value};
-use switchboard_model::{CallError, CallErrorKind};
-use switchboard_protocol::read_unique;
+use switchboard_model::{ArgumentSource, ArgumentSpec, CallError, CallErrorKind};
+use switchboard_protocol::{push_string, read_unique};
 use switchboard_registry::CatalogTool;
 use switchboard_schema::{Complaint, kind_of};
 
@@ -19,30 +20,89 @@ pub(crate) struct RefusedArguments {
     pub(crate) recorded: String,
 }
 
-/// Checks the arguments of a call against the tool's input schema and returns them. For local tools, texts that read as
-/// numbers or booleans are converted. An MCP server gets the original text and converts by itself.
+/// Checks the arguments of a call against the tool's input schema and returns them with those that the configuration
+/// gives, as values and as the text for the server. For local tools, texts that read as numbers or booleans are
+/// converted. An MCP server gets the original text and converts by itself.
 pub(crate) fn check_arguments(
     compiled: &CompiledTool,
     tool: &CatalogTool,
-    text: &str,
-) -> Result<Map<String, Value>, RefusedArguments> {
+    text: String,
+) -> Result<(Map<String, Value>, String), RefusedArguments> {
     // Errors about arguments that are not a JSON object, or not JSON, do not quote them.
     let invalid = |reason: String| {
         let message = format!("the arguments of {} {reason}", described(tool));
         let error = CallError::new(CallErrorKind::InvalidArguments, message);
         Err(RefusedArguments { error, recorded: format!("the arguments {reason}") })
     };
-    let arguments = match read_unique(text) {
+    let arguments = match read_unique(&text) {
         Ok(arguments) => arguments,
         Err(error) => return invalid(format!("cannot be read: {error}")),
     };
-    let converted =
-        if arguments.is_object() { check_object(compiled, tool, &arguments)? } else { None };
+    let declared = tool.arguments.as_deref().unwrap_or_default();
+    let converted = match &arguments {
+        Value::Object(members) => {
+            refuse_hidden(tool, declared, members)?;
+            if tool.validates_arguments { check_object(compiled, tool, &arguments)? } else { None }
+        }
+        _ => None,
+    };
     let converted = converted.filter(|_| tool.name.server().is_local());
     match converted.unwrap_or(arguments) {
-        Value::Object(arguments) => Ok(arguments),
+        Value::Object(arguments) => Ok(with_configured(declared, arguments, text)),
         other => invalid(format!("must be a JSON object, not {}", kind_of(&other))),
     }
+}
+
+/// Rejects arguments that only the configuration may give.
+fn refuse_hidden(
+    tool: &CatalogTool,
+    declared: &[ArgumentSpec],
+    members: &Map<String, Value>,
+) -> Result<(), RefusedArguments> {
+    let mut hidden = declared.iter().filter(|argument| !argument.is_shown());
+    let Some(given) = hidden.find(|argument| members.contains_key(&argument.name)) else {
+        return Ok(());
+    };
+    let reason = format!(
+        "argument `{}` is set by the configuration and cannot be given; call the tool without it",
+        given.name
+    );
+    let message = format!("the arguments of {} do not fit: {reason}", described(tool));
+    let error = CallError::new(CallErrorKind::InvalidArguments, message);
+    Err(RefusedArguments { error, recorded: format!("the arguments do not fit: {reason}") })
+}
+
+/// Adds fixed values, and the declared defaults of arguments that the caller did not give. The caller's own text stays
+/// as it is, so that the server gets numbers as they were written.
+fn with_configured(
+    declared: &[ArgumentSpec],
+    mut arguments: Map<String, Value>,
+    text: String,
+) -> (Map<String, Value>, String) {
+    let mut added = String::new();
+    for argument in declared {
+        let value = match &argument.source {
+            ArgumentSource::Fixed(value) => Some(value.expose()),
+            ArgumentSource::Caller if !arguments.contains_key(&argument.name) => {
+                argument.default.as_ref()
+            }
+            ArgumentSource::Caller | ArgumentSource::Withheld => None,
+        };
+        let Some(value) = value else { continue };
+        push_string(&mut added, &argument.name);
+        added.push(':');
+        added.push_str(&value.to_string());
+        added.push(',');
+        arguments.insert(argument.name.clone(), value.clone());
+    }
+    if added.is_empty() {
+        return (arguments, text);
+    }
+    let own = text.trim_start().strip_prefix('{').unwrap_or("}");
+    if own.trim_start().starts_with('}') {
+        added.pop();
+    }
+    (arguments, format!("{{{added}{own}"))
 }
 
 fn check_object(
@@ -83,4 +143,43 @@ fn check_object(
         };
         RefusedArguments { error, recorded }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use switchboard_model::FixedValue;
+
+    use super::*;
+
+    fn declared() -> Vec<ArgumentSpec> {
+        let fixed = ArgumentSource::Fixed(FixedValue::new(json!("k\"1")));
+        vec![
+            ArgumentSpec { source: fixed, ..ArgumentSpec::named("key") },
+            ArgumentSpec { default: Some(json!([1])), ..ArgumentSpec::named("list") },
+            ArgumentSpec { source: ArgumentSource::Withheld, ..ArgumentSpec::named("old") },
+        ]
+    }
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        let arguments = serde_json::from_str(text).unwrap();
+        let (arguments, sent) = with_configured(&declared(), arguments, text.to_owned());
+        assert_eq!(sent, expected);
+        assert_eq!(serde_json::from_str::<Map<String, Value>>(&sent).unwrap(), arguments);
+    }
+
+    #[test]
+    fn configured_arguments_are_added_and_the_text_of_the_caller_stays() {
+        check("{}", r#"{"key":"k\"1","list":[1]}"#);
+        check(" { } ", r#"{"key":"k\"1","list":[1] } "#);
+        check(r#"{"n": 1.50}"#, r#"{"key":"k\"1","list":[1],"n": 1.50}"#);
+        check(r#"{"list":[]}"#, r#"{"key":"k\"1","list":[]}"#);
+    }
+
+    #[test]
+    fn arguments_without_a_declaration_are_sent_as_they_came() {
+        let (_, sent) = with_configured(&[], Map::new(), " {} ".into());
+        assert_eq!(sent, " {} ");
+    }
 }

@@ -150,6 +150,7 @@ impl Board {
             attachments: Attachments::new(&around, plan.security.egress.clone()),
             tasks: around.tasks.clone(),
             before: seen(remembered),
+            quarantined: Arc::default(),
             told: HashSet::new(),
         };
         // The configuration is published before the first tool, so that early requests are judged by it.

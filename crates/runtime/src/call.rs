@@ -320,7 +320,7 @@ impl Board {
         };
         accounting.meter = Some(compiled.meter.clone());
         let text = call.arguments.unwrap_or_else(|| "{}".into());
-        let arguments = check_arguments(compiled, tool, &text).map_err(|refused| {
+        let (arguments, text) = check_arguments(compiled, tool, text).map_err(|refused| {
             accounting.refused_arguments = Some(refused.recorded);
             refused.error
         })?;

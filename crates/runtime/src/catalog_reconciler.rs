@@ -6,12 +6,14 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use switchboard_model::{AttachedServer, Exposure, JsonText, Plan, ServerName, ToolDescriptor};
+use switchboard_model::{
+    AttachedServer, Exposure, JsonText, Plan, QuarantinedTool, ServerName, ToolDescriptor,
+};
 use switchboard_registry::{
     Admission, AttachedOffer, Catalog, CatalogTool, Level, Notice, Offer, Violation, admit,
     admit_attached,
 };
-use switchboard_schema::declare_arguments;
+use switchboard_schema::{check_declaration, declare_arguments};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -93,6 +95,8 @@ pub(crate) struct CatalogReconciler {
     pub(crate) attachments: Attachments,
     pub(crate) tasks: TaskTracker,
     pub(crate) before: Before,
+    /// Tools of the current catalog's evaluation whose declaration contradicts their server.
+    pub(crate) quarantined: Arc<[(ServerName, QuarantinedTool)]>,
     /// The notices about the current catalog that are already logged.
     pub(crate) told: HashSet<Notice>,
 }
@@ -157,8 +161,7 @@ impl CatalogReconciler {
             };
             admit_attached(&offer, &mut admission);
         }
-        let tools = admission.tools.into_iter().map(with_declared_arguments);
-        admission.tools = tools.collect();
+        declare_all(&mut admission);
         Evaluation { admission, listings }
     }
 
@@ -258,6 +261,9 @@ impl CatalogReconciler {
 
     fn publish_tools(&mut self, recalled: Option<u64>, admission: Admission) {
         let tools = admission.tools;
+        if *self.quarantined != *admission.quarantined {
+            self.quarantined = admission.quarantined.into();
+        }
         self.slots.resize(
             self.plan.max_concurrent,
             tools.iter().map(|tool| (&tool.name, tool.limits.max_instances)),
@@ -301,7 +307,8 @@ impl CatalogReconciler {
         let attached = self.attachments.all().cloned().collect();
         let (plan, exposure, servers) =
             (self.plan.clone(), self.exposure.clone(), self.servers.clone());
-        let next = Snapshot::after(&older, plan, exposure, catalog, servers, attached);
+        let quarantined = self.quarantined.clone();
+        let next = Snapshot::after(&older, plan, exposure, catalog, quarantined, servers, attached);
         if next.is_same(&older) {
             return;
         }
@@ -360,15 +367,36 @@ fn missing_from(those: &Servers, these: Servers) -> impl Iterator<Item = Arc<Ser
     these.into_values().filter(move |server| !is_there(server))
 }
 
-/// Applies the arguments that the configuration declares to the server's schema, so that all views show the same one.
-fn with_declared_arguments(mut tool: CatalogTool) -> CatalogTool {
-    if let Some(arguments) = &tool.arguments {
-        // The listed form of the schema is used: it is equivalent to the original.
-        let schema = declare_arguments(&tool.descriptor.shown_schema().parse(), arguments);
-        tool.descriptor.input_schema = JsonText::from(&schema);
-        tool.descriptor.listed_schema = None;
+/// Applies the arguments that the configuration declares to the servers' schemas, so that all views show the same ones.
+/// A tool whose declaration contradicts its server is left out and quarantined.
+fn declare_all(admission: &mut Admission) {
+    for tool in std::mem::take(&mut admission.tools) {
+        match declare(tool) {
+            Ok(tool) => admission.tools.push(tool),
+            Err((server, tool)) => {
+                admission.quarantined.push((server.clone(), tool.clone()));
+                admission.notices.push(Notice::Quarantined { server, tool });
+            }
+        }
     }
-    tool
+}
+
+fn declare(mut tool: CatalogTool) -> Result<CatalogTool, (ServerName, QuarantinedTool)> {
+    let Some(arguments) = tool.arguments.as_ref().filter(|arguments| !arguments.is_empty()) else {
+        return Ok(tool);
+    };
+    // The listed form of the schema is used: it is equivalent to the original.
+    let schema = tool.descriptor.shown_schema().parse();
+    let faults = check_declaration(&schema, arguments);
+    if !faults.is_empty() {
+        let faults: Vec<_> = faults.iter().map(ToString::to_string).collect();
+        let reason = format!("its entry in toolbox.tools is wrong: {}", faults.join("; "));
+        let name = tool.name.tool().to_owned();
+        return Err((tool.name.server().clone(), QuarantinedTool { tool: Some(name), reason }));
+    }
+    tool.descriptor.input_schema = JsonText::from(&declare_arguments(&schema, arguments));
+    tool.descriptor.listed_schema = None;
+    Ok(tool)
 }
 
 /// A hash of the tools and their limits: equal catalogs have equal fingerprints.

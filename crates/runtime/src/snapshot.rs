@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use http::HeaderMap;
 use parking_lot::Mutex;
-use switchboard_model::{CanonicalName, Exposure, ExposureMode, Plan, ServerName};
+use switchboard_model::{CanonicalName, Exposure, ExposureMode, Plan, QuarantinedTool, ServerName};
 use switchboard_registry::{Catalog, CatalogTool};
 use switchboard_view::{Index, Past, Scope, ScopeFault, Selection, ServerToolsets, View, ViewKey};
 
@@ -50,6 +50,8 @@ struct SnapshotContent {
     offers: Vec<(ServerName, Arc<Offers>)>,
     prompts_resources: PromptsResources,
     compiled: Arc<CompiledTools>,
+    /// Tools that are not in the catalog because their declaration contradicts their server.
+    quarantined: Arc<[(ServerName, QuarantinedTool)]>,
     /// Indexes of sessions that attached servers.
     attached_indexes: Mutex<HashMap<Arc<str>, Arc<Index>>>,
     views: ViewCache,
@@ -63,6 +65,7 @@ impl SnapshotContent {
         catalog: Arc<Catalog>,
         offers: Vec<(ServerName, Arc<Offers>)>,
         compiled: Arc<CompiledTools>,
+        quarantined: Arc<[(ServerName, QuarantinedTool)]>,
     ) -> Self {
         let index = Index::new(&catalog, &plan);
         let server_toolsets = ServerToolsets::new(&plan);
@@ -79,6 +82,7 @@ impl SnapshotContent {
             offers,
             prompts_resources,
             compiled,
+            quarantined,
             attached_indexes: Mutex::default(),
             views: ViewCache::default(),
         }
@@ -94,7 +98,9 @@ impl Default for Snapshot {
 impl Snapshot {
     /// A snapshot of tools without servers, for decisions that need no connection.
     pub fn of_catalog(plan: Arc<Plan>, exposure: Exposure, catalog: Arc<Catalog>) -> Self {
-        let content = SnapshotContent::new(0, plan, exposure, catalog, Vec::new(), Arc::default());
+        let (compiled, quarantined) = (Arc::default(), Arc::default());
+        let content =
+            SnapshotContent::new(0, plan, exposure, catalog, Vec::new(), compiled, quarantined);
         Self { content: Arc::new(content), servers: Servers::new(), attached: Vec::new() }
     }
 
@@ -105,6 +111,7 @@ impl Snapshot {
         plan: Arc<Plan>,
         exposure: Exposure,
         catalog: Arc<Catalog>,
+        quarantined: Arc<[(ServerName, QuarantinedTool)]>,
         mut servers: Servers,
         attached: Vec<Arc<Attached>>,
     ) -> Self {
@@ -118,6 +125,7 @@ impl Snapshot {
         let is_same_content = Arc::ptr_eq(&before.plan, &plan)
             && has_same_tools
             && before.exposure == exposure
+            && before.quarantined == quarantined
             && are_same_offers(&before.offers, &offers);
         if is_same_content {
             return Self { content: older.content.clone(), servers, attached };
@@ -128,7 +136,8 @@ impl Snapshot {
             Arc::new(CompiledTools::after(&before.compiled, &before.catalog, &catalog))
         };
         let version = before.version + 1;
-        let content = SnapshotContent::new(version, plan, exposure, catalog, offers, compiled);
+        let content =
+            SnapshotContent::new(version, plan, exposure, catalog, offers, compiled, quarantined);
         Self { content: Arc::new(content), servers, attached }
     }
 
@@ -151,6 +160,11 @@ impl Snapshot {
     /// The tools that were admitted under the configuration.
     pub fn catalog(&self) -> &Arc<Catalog> {
         &self.content.catalog
+    }
+
+    /// Tools that are not in the catalog because their declaration contradicts their server, with the reason.
+    pub fn quarantined(&self) -> &[(ServerName, QuarantinedTool)] {
+        &self.content.quarantined
     }
 
     /// The tools of the configured servers with their toolsets and what policy permits.
@@ -327,7 +341,15 @@ impl PublishedSnapshot {
     pub fn replace_catalog(&self, catalog: Arc<Catalog>) {
         let older = self.load_full();
         let (plan, exposure) = (older.plan().clone(), older.exposure().clone());
-        self.store(Snapshot::after(&older, plan, exposure, catalog, Servers::new(), Vec::new()));
+        self.store(Snapshot::after(
+            &older,
+            plan,
+            exposure,
+            catalog,
+            Arc::default(),
+            Servers::new(),
+            Vec::new(),
+        ));
     }
 }
 

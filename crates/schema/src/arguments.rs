@@ -2,10 +2,11 @@
 //!
 //! A declared field wins; a field that is not declared is taken from the server. So a declaration changes the type and
 //! the description of an argument but keeps the server's `enum` or bounds, and an argument that is not declared stays
-//! unchanged. `arguments: []` changes nothing.
+//! unchanged. `arguments: []` changes nothing. Fixed and withheld arguments disappear from the schema: callers neither
+//! see them nor can they give them.
 
 use serde_json::{Map, Value, json};
-use switchboard_model::ArgumentSpec;
+use switchboard_model::{ArgumentSpec, ArgumentType};
 
 /// Returns `server_schema` with the `declared` arguments applied, as callers see it.
 pub fn declare_arguments(server_schema: &Value, declared: &[ArgumentSpec]) -> Value {
@@ -20,10 +21,12 @@ pub fn declare_arguments(server_schema: &Value, declared: &[ArgumentSpec]) -> Va
     schema.insert("type".into(), json!("object"));
     let mut properties = take_object(&mut schema, "properties");
     let mut required = take_names(&mut schema, "required");
-    for argument in declared {
+    for argument in declared.iter().filter(|argument| argument.is_shown()) {
         let below = properties.shift_remove(&argument.name);
         properties.insert(argument.name.clone(), declared_property(argument, below));
-        match argument.required {
+        // A default is sent in the caller's place, so the caller need not give the argument.
+        let is_required = argument.required.or(argument.default.as_ref().map(|_| false));
+        match is_required {
             Some(true) if !required.contains(&argument.name) => {
                 required.push(argument.name.clone());
             }
@@ -35,27 +38,90 @@ pub fn declare_arguments(server_schema: &Value, declared: &[ArgumentSpec]) -> Va
     if !required.is_empty() {
         schema.insert("required".into(), json!(required));
     }
+    let hidden: Vec<_> = declared.iter().filter(|argument| !argument.is_shown()).collect();
+    for argument in hidden {
+        hide(&mut schema, &argument.name);
+    }
     // A declaration lists all arguments, so an unknown argument is a mistake of the caller, unless the server's schema
-    // explicitly accepts others.
-    schema.entry("additionalProperties").or_insert(Value::Bool(false));
+    // explicitly accepts others. One that only fixes or hides arguments says nothing about the others.
+    if declared.iter().any(ArgumentSpec::is_shown) {
+        schema.entry("additionalProperties").or_insert(Value::Bool(false));
+    }
     Value::Object(schema)
 }
 
-fn declared_property(argument: &ArgumentSpec, below: Option<Value>) -> Value {
+/// The schema of a declared argument, over the server's schema of it.
+pub(crate) fn declared_property(argument: &ArgumentSpec, below: Option<Value>) -> Value {
     let mut property = match below {
         Some(Value::Object(property)) => property,
         _ => Map::new(),
     };
-    let kind = argument.kind.as_str();
-    if property.get("type").and_then(Value::as_str) != Some(kind) {
-        // Constraints of another type could never be met by values of the declared type.
-        property.retain(|key, _| matches!(key.as_str(), "title" | "default" | "examples"));
-        property.insert("type".into(), json!(kind));
+    if let Some(kind) = argument.kind {
+        declare_type(&mut property, kind);
     }
-    if !argument.description.is_empty() {
-        property.insert("description".into(), json!(argument.description));
+    let description = argument.description.as_ref().map(|text| json!(text));
+    let choices = argument.choices.as_ref().map(|choices| json!(choices));
+    let declared = [
+        ("description", description),
+        ("enum", choices),
+        ("default", argument.default.clone()),
+        ("items", argument.items.clone()),
+        ("properties", argument.properties.clone()),
+    ];
+    for (key, value) in declared {
+        if let Some(value) = value {
+            property.insert(key.into(), value);
+        }
     }
     Value::Object(property)
+}
+
+fn declare_type(property: &mut Map<String, Value>, kind: ArgumentType) {
+    let word = kind.as_str();
+    let has_type = match property.get("type") {
+        Some(Value::String(known)) => known == word,
+        Some(Value::Array(known)) => known.iter().any(|known| known == word),
+        _ => false,
+    };
+    if !has_type {
+        // Constraints of another type could never be met by values of the declared type.
+        property.retain(|key, value| match key.as_str() {
+            "title" | "examples" => true,
+            "default" => kind.accepts(value),
+            _ => false,
+        });
+    }
+    property.insert("type".into(), json!(word));
+}
+
+/// Removes an argument from the schema, also from the alternatives and conditions beside its properties.
+fn hide(schema: &mut Map<String, Value>, name: &str) {
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        properties.shift_remove(name);
+    }
+    if let Some(Value::Array(required)) = schema.get_mut("required") {
+        required.retain(|required| required != name);
+        if required.is_empty() {
+            schema.shift_remove("required");
+        }
+    }
+    for key in ["dependentRequired", "dependentSchemas", "dependencies"] {
+        if let Some(Value::Object(dependents)) = schema.get_mut(key) {
+            dependents.shift_remove(name);
+        }
+    }
+    for key in ["allOf", "anyOf", "oneOf"] {
+        for part in schema.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Value::Object(part) = part {
+                hide(part, name);
+            }
+        }
+    }
+    for key in ["if", "then", "else"] {
+        if let Some(Value::Object(part)) = schema.get_mut(key) {
+            hide(part, name);
+        }
+    }
 }
 
 fn take_object(schema: &mut Map<String, Value>, key: &str) -> Map<String, Value> {
@@ -75,68 +141,5 @@ fn take_names(schema: &mut Map<String, Value>, key: &str) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use pretty_assertions::assert_eq;
-    use switchboard_model::ArgumentType;
-
-    use super::*;
-
-    fn argument(name: &str, kind: ArgumentType, required: Option<bool>) -> ArgumentSpec {
-        ArgumentSpec { name: name.into(), kind, description: format!("the {name}"), required }
-    }
-
-    fn server_schema() -> Value {
-        json!({
-            "type": "object",
-            "properties": {
-                "unit": {"type": "string", "enum": ["C", "F"], "description": "old"},
-                "days": {"type": "string", "minLength": 2},
-                "kept": {"type": "boolean"},
-            },
-            "required": ["unit", "kept"],
-        })
-    }
-
-    #[test]
-    fn what_is_declared_wins_and_the_rest_is_taken_from_the_server() {
-        let declared = [
-            argument("unit", ArgumentType::String, Some(false)),
-            argument("days", ArgumentType::Integer, Some(true)),
-            argument("added", ArgumentType::Array, None),
-        ];
-        assert_eq!(
-            declare_arguments(&server_schema(), &declared),
-            json!({
-                "type": "object",
-                "properties": {
-                    "kept": {"type": "boolean"},
-                    "unit": {"type": "string", "enum": ["C", "F"], "description": "the unit"},
-                    "days": {"type": "integer", "description": "the days"},
-                    "added": {"type": "array", "description": "the added"},
-                },
-                "required": ["kept", "days"],
-                "additionalProperties": false,
-            })
-        );
-    }
-
-    #[test]
-    fn an_empty_declaration_changes_nothing() {
-        assert_eq!(declare_arguments(&server_schema(), &[]), server_schema());
-    }
-
-    #[test]
-    fn a_schema_that_says_nothing_becomes_an_object_of_the_declared_arguments() {
-        for nothing in [json!(true), json!({}), json!({"properties": 3, "required": "x"})] {
-            let schema = declare_arguments(&nothing, &[argument("a", ArgumentType::Number, None)]);
-            assert_eq!(
-                schema,
-                json!({
-                    "type": "object",
-                    "properties": {"a": {"type": "number", "description": "the a"}},
-                    "additionalProperties": false,
-                })
-            );
-        }
-    }
-}
+#[path = "arguments_tests.rs"]
+mod tests;

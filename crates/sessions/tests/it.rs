@@ -21,18 +21,8 @@ use switchboard_store::{Store, StoredClient};
 fn tool(name: &str) -> Arc<CatalogTool> {
     let (server, tool) = name.split_once('.').unwrap();
     let server = ServerName::new(server);
-    Arc::new(CatalogTool {
-        name: CanonicalName::new(&server, tool),
-        descriptor: ToolDescriptor::named(tool),
-        limits: BUILT_IN_LIMITS,
-        configured: Configured::Default,
-        mode: AdmissionMode::Dynamic,
-        toolset: server.to_string(),
-        expose_as: None,
-        arguments: None,
-        owner: None,
-        alias: None,
-    })
+    let name = CanonicalName::new(&server, tool);
+    Arc::new(CatalogTool::new(name, ToolDescriptor::named(tool)))
 }
 
 fn catalog(tools: &[&str]) -> Arc<Catalog> {

@@ -52,18 +52,8 @@ pub(super) fn tool(server: &str, name: &str, is_read_only: bool) -> Arc<CatalogT
 }
 
 pub(super) fn catalog_tool(server: &str, descriptor: ToolDescriptor) -> Arc<CatalogTool> {
-    Arc::new(CatalogTool {
-        name: CanonicalName::new(&ServerName::new(server), &descriptor.name),
-        descriptor,
-        limits: BUILT_IN_LIMITS,
-        configured: Configured::Default,
-        mode: AdmissionMode::Dynamic,
-        toolset: server.to_owned(),
-        expose_as: None,
-        arguments: None,
-        owner: None,
-        alias: None,
-    })
+    let name = CanonicalName::new(&ServerName::new(server), &descriptor.name);
+    Arc::new(CatalogTool::new(name, descriptor))
 }
 
 pub(super) fn server(name: &str) -> ServerPlan {
@@ -93,6 +83,7 @@ pub(super) fn server(name: &str) -> ServerPlan {
         toolset: None,
         prompts: None,
         poll_interval: None,
+        validate_arguments: true,
     }
 }
 

@@ -20,16 +20,9 @@ fn tool(server: &str, name: &str, version: u8) -> Arc<CatalogTool> {
     let mut descriptor = ToolDescriptor::named(name);
     descriptor.description = Some(format!("Version {version}"));
     Arc::new(CatalogTool {
-        name: CanonicalName::new(&server, name),
-        descriptor,
-        limits: BUILT_IN_LIMITS,
-        configured: Configured::Default,
-        mode: AdmissionMode::Dynamic,
-        toolset: server.to_string(),
-        expose_as: None,
-        arguments: None,
         owner: is_own.then(|| "me".into()),
         alias: is_own.then(|| ServerName::new("own")),
+        ..CatalogTool::new(CanonicalName::new(&server, name), descriptor)
     })
 }
 

@@ -50,6 +50,19 @@ fn show(tool: &ToolView, output: Output) {
         output.data(&format!("inactivity     {inactivity}"));
     }
     output.data(&format!("max_result     {} bytes", limits.max_result_bytes));
+    if !tool.validates_arguments {
+        output.data("arguments      not checked (`validate_arguments: false`)");
+    }
+    let texts = |texts: &[String]| if texts.is_empty() { "none".into() } else { texts.join(", ") };
+    if let Some(groups) = &tool.group {
+        output.data(&format!("groups         {}", texts(groups)));
+    }
+    if let Some(states) = &tool.applicable_states {
+        output.data(&format!("available in   {}", texts(states)));
+    }
+    if let Some(state) = &tool.state {
+        output.data(&format!("next state     {state}"));
+    }
     for repair in &tool.repairs {
         output.data(&format!("repaired       {repair}"));
     }

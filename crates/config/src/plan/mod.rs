@@ -3,6 +3,7 @@
 //! Entries are read one by one, and each check runs on the valid parts of an entry, so a misspelt key in one server
 //! does not hide missing defaults of another.
 
+mod argument;
 pub(crate) mod endpoint;
 mod gateway;
 mod names;
@@ -98,13 +99,16 @@ impl Planner<'_> {
             .unwrap_or_else(|| At { node: &empty, path: config.path.key("toolbox") });
         let json = &sound["toolbox"];
 
+        let servers = entries::<RawServer>(&toolbox, "mcps", json);
         let tools = entries::<RawTool>(&toolbox, "tools", json);
         self.refuse_duplicates(&tools, "tool entries", |raw| raw.name.as_deref());
-        let tools: Vec<_> =
-            tools.into_iter().filter_map(|(at, raw)| Some((self.tool(&at, raw)?, at))).collect();
+        let tools: Vec<_> = tools
+            .into_iter()
+            .filter_map(|(at, raw)| Some((self.tool(&at, raw, &servers)?, at)))
+            .collect();
         self.check_exposed_names(&tools);
+        self.check_named_tools(&tools);
 
-        let servers = entries::<RawServer>(&toolbox, "mcps", json);
         self.refuse_duplicates(&servers, "servers", |raw| raw.name.as_deref());
         let local_tools = local_tools(&json["local_tools"]);
         let members = toolset::members(&servers, &local_tools);

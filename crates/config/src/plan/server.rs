@@ -92,6 +92,7 @@ impl Planner<'_> {
             toolset: raw.toolset,
             prompts: raw.prompts,
             poll_interval,
+            validate_arguments: raw.validate_arguments.unwrap_or(true),
         })
     }
 

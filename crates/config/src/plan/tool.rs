@@ -2,14 +2,30 @@
 
 use std::collections::HashMap;
 
-use switchboard_model::{ArgumentSpec, ArgumentType, META_TOOLS, ToolEntry};
+use switchboard_model::{META_TOOLS, ToolEntry, ToolGrouping};
 
 use super::{At, Planner, RawLimits, admission_mode};
 use crate::problem::ConfigProblem;
-use crate::raw::{RawArgument, RawArgumentType, RawTool};
+use crate::raw::{RawServer, RawTool, RawToolType};
 
 impl Planner<'_> {
-    pub(super) fn tool(&mut self, at: &At<'_>, raw: RawTool) -> Option<ToolEntry> {
+    pub(super) fn tool(
+        &mut self,
+        at: &At<'_>,
+        raw: RawTool,
+        servers: &[(At<'_>, RawServer)],
+    ) -> Option<ToolEntry> {
+        let (name, expose_as) = match raw.kind {
+            Some(RawToolType::McpTool) => self.mcp_tool(at, &raw, servers),
+            None => {
+                self.refuse_without_type(at);
+                (raw.name, raw.expose_as)
+            }
+        };
+        if let Some(alias) = at.get("applicable-states").filter(|_| at.has("applicable_states")) {
+            let help = "both are names of one setting: remove one";
+            self.refuse(&alias, "sets the same as `applicable_states`", help);
+        }
         let limits = RawLimits {
             max_instances: raw.max_instances,
             timeout: raw.timeout,
@@ -21,14 +37,77 @@ impl Planner<'_> {
         let limits = self.limits(at, limits);
         let arguments = raw.arguments.map(|arguments| self.arguments(at, arguments));
         Some(ToolEntry {
-            name: raw.name?,
+            name: name?,
             limits,
             mode: raw.mode.map(admission_mode),
             description: raw.description,
-            expose_as: raw.expose_as,
+            expose_as,
             enabled: raw.enabled.unwrap_or(true),
             arguments,
+            validate_arguments: raw.validate_arguments,
+            grouping: ToolGrouping {
+                group: raw.group,
+                state: raw.state,
+                applicable_states: raw.applicable_states.or(raw.applicable_states_alias),
+            },
         })
+    }
+
+    /// The addressed tool and the exposed name of an entry with `type: mcp-tool`.
+    fn mcp_tool(
+        &mut self,
+        at: &At<'_>,
+        raw: &RawTool,
+        servers: &[(At<'_>, RawServer)],
+    ) -> (Option<String>, Option<String>) {
+        let Some(target) = &raw.mcp_tool else {
+            let problem = ConfigProblem::error(format!("missing key `mcp-tool` in {}", at.path))
+                .about(&at.path.key("mcp-tool"))
+                .help("add `mcp-tool:` with the name of the tool, or remove `type: mcp-tool`");
+            self.push(at.value_origin("type"), problem);
+            return (None, None);
+        };
+        if let Some(at) = at.get("expose_as") {
+            let help = "the exposed name of such an entry is its `name`: remove this key";
+            self.refuse(&at, "has no effect beside `type: mcp-tool`", help);
+        }
+        let exposed = raw.name.clone();
+        if let (Some(name), Some(at)) = (&exposed, at.get("name"))
+            && !is_exposed_name(name)
+        {
+            let help = "models see the tool under this name: start with a letter or `_`, go on with letters, digits, `_` \
+                        and `-`, 64 characters at most";
+            self.refuse(&at, "cannot be the name of a tool", help);
+        }
+        (Some(only_tool_of(target, servers).unwrap_or_else(|| target.clone())), exposed)
+    }
+
+    /// Reports keys that belong to another kind of entry.
+    fn refuse_without_type(&mut self, at: &At<'_>) {
+        if let Some(at) = at.get("mcp-tool") {
+            let help = "add `type: mcp-tool`, or write the tool into `name` and remove this key";
+            self.refuse(&at, "is for an entry with `type: mcp-tool`", help);
+        }
+    }
+
+    /// Reports entries that name the same tool. Entries of the same `name` have been reported.
+    pub(super) fn check_named_tools(&mut self, tools: &[(ToolEntry, At<'_>)]) {
+        let mut seen: HashMap<&str, &At<'_>> = HashMap::new();
+        for (tool, at) in tools {
+            let Some(first) = seen.insert(&tool.name, at) else { continue };
+            let written =
+                |at: &At<'_>| at.get("name").and_then(|name| name.text().map(str::to_owned));
+            if written(first) == written(at) {
+                continue;
+            }
+            let key = if at.has("mcp-tool") { "mcp-tool" } else { "name" };
+            let origin = at.value_origin(key);
+            let problem = ConfigProblem::error("two tool entries are about the same tool")
+                .about(&at.path.key(key))
+                .note(format!("the first is at {}", self.source.place(&first.node.origin)))
+                .help("a tool has one entry: merge them, or remove one");
+            self.push(origin, problem);
+        }
     }
 
     /// Reports exposed names that collide with each other or with a meta-tool.
@@ -51,39 +130,22 @@ impl Planner<'_> {
             }
         }
     }
+}
 
-    fn arguments(&mut self, at: &At<'_>, raw: Vec<RawArgument>) -> Vec<ArgumentSpec> {
-        let places = at.items("arguments");
-        let mut seen = HashMap::new();
-        let mut arguments = Vec::with_capacity(raw.len());
-        for (at, raw) in places.iter().zip(raw) {
-            let (Some(name), Some(kind)) = (raw.name, raw.kind) else { continue };
-            let origin = at.value_origin("name");
-            if let Some(first) = seen.insert(name.clone(), origin) {
-                let shown = super::shown_name(at, &name);
-                let problem = ConfigProblem::error(format!("two arguments are named `{shown}`"))
-                    .about(&at.path.key("name"))
-                    .note(format!("the first is at {}", self.source.place(first)));
-                self.push(origin, problem);
-            }
-            arguments.push(ArgumentSpec {
-                name,
-                kind: argument_type(kind),
-                description: raw.description.unwrap_or_default(),
-                required: raw.required,
-            });
-        }
-        arguments
+/// The tool of the server that is called `target`, if its allow list admits exactly one tool.
+fn only_tool_of(target: &str, servers: &[(At<'_>, RawServer)]) -> Option<String> {
+    let (_, server) = servers.iter().find(|(_, raw)| raw.name.as_deref() == Some(target))?;
+    match server.tool_allowlist.as_deref() {
+        Some([tool]) if !tool.contains(['*', '?']) => Some(format!("{target}.{tool}")),
+        _ => None,
     }
 }
 
-fn argument_type(raw: RawArgumentType) -> ArgumentType {
-    match raw {
-        RawArgumentType::String => ArgumentType::String,
-        RawArgumentType::Number => ArgumentType::Number,
-        RawArgumentType::Integer => ArgumentType::Integer,
-        RawArgumentType::Boolean => ArgumentType::Boolean,
-        RawArgumentType::Object => ArgumentType::Object,
-        RawArgumentType::Array => ArgumentType::Array,
-    }
+/// Whether every provider accepts the name for a tool.
+fn is_exposed_name(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    let starts = bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');
+    starts
+        && name.len() <= 64
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }

@@ -132,6 +132,41 @@ fn servers() {
         )
     );
     check!("bad_argument", with_tool("- name: a\n  arguments:\n  - {name: x, type: text}"));
+    let argument = |fields: &str| with_tool(&format!("- name: a\n  arguments:\n  - {{{fields}}}"));
+    check!("argument_without_a_name", argument("name: '', type: string"));
+    check!("argument_default_outside_its_enum", argument("name: x, enum: [a, b], default: c"));
+    check!("argument_default_of_another_type", argument("name: x, type: integer, default: many"));
+    check!("argument_value_of_another_type", argument("name: x, type: boolean, value: [1]"));
+    check!(
+        "argument_value_beside_others",
+        argument("name: x, value: 1, default: 2, required: true")
+    );
+    check!("argument_hidden_and_required", argument("name: x, hidden: true, required: true"));
+    check!("argument_items_of_no_array", argument("name: x, type: string, items: {type: string}"));
+    check!("argument_properties_no_map", argument("name: x, type: object, properties: [a]"));
+    check!("argument_empty_enum", argument("name: x, enum: []"));
+    check!(
+        "group_is_no_list",
+        with_tool("- {name: a, group: reading, state: [x], applicable-states: y}")
+    );
+    check!("group_of_no_strings", with_tool("- {name: a, group: [1], applicable_states: [true]}"));
+    check!(
+        "states_twice",
+        with_tool("- {name: a, applicable_states: [x], applicable-states: [y]}")
+    );
+    check!("mcp_tool_without_its_tool", with_tool("- {type: mcp-tool, name: a}"));
+    check!("mcp_tool_without_its_type", with_tool("- {name: a, mcp-tool: b}"));
+    check!(
+        "mcp_tool_with_a_bad_name",
+        with_tool("- {type: mcp-tool, name: get balance, mcp-tool: b}")
+    );
+    check!(
+        "mcp_tool_twice",
+        with_tool(
+            "- {type: mcp-tool, name: a, mcp-tool: b}\n- {type: mcp-tool, name: c, mcp-tool: b}"
+        )
+    );
+    check!("tool_of_an_unknown_type", with_tool("- {type: knowledge-query, name: a}"));
     check!("reserved_name", with_server("- name: local\n  url: http://h\n  mode: strict"));
     check!("invalid_name", with_server("- name: a b\n  url: http://h\n  mode: strict"));
     check!("bad_url", with_server("- name: a\n  url: localhost:80\n  mode: strict"));

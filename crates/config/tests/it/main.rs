@@ -1,5 +1,6 @@
 //! Tests of the crate's public interface.
 
+mod arguments;
 mod bad_input;
 mod defaults;
 mod effective;

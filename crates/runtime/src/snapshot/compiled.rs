@@ -27,8 +27,9 @@ impl CompiledTool {
         let schema = tool.descriptor.input_schema.parse();
         Self {
             checker: ArgumentChecker::compile(&schema),
-            // Tools of HTTP servers with invalid header annotations were already removed from their list.
-            mirrors: Mirrors::of_schema(&schema).unwrap_or_default(),
+            // Tools of HTTP servers with invalid header annotations were already removed from their list. The server's
+            // own schema decides: the header of a fixed argument is sent, too.
+            mirrors: Mirrors::of_schema(&tool.server_schema().parse()).unwrap_or_default(),
             meter: Arc::new(match tool.owner {
                 None => ToolMeter::new(tool.name.server().as_str(), tool.name.tool()),
                 Some(_) => ToolMeter::new(OF_A_SESSION, OF_A_SESSION),
@@ -53,9 +54,10 @@ impl CompiledTools {
     /// The compiled tools of `catalog`. Tools with the same schema as in `older_catalog` reuse the result in `older`.
     pub(super) fn after(older: &Self, older_catalog: &Catalog, catalog: &Catalog) -> Self {
         let has_same_schema = |tool: &CatalogTool| {
-            older_catalog
-                .exactly_for(tool.owner.as_deref(), &tool.name)
-                .is_ok_and(|old| old.descriptor.input_schema == tool.descriptor.input_schema)
+            older_catalog.exactly_for(tool.owner.as_deref(), &tool.name).is_ok_and(|old| {
+                old.descriptor.input_schema == tool.descriptor.input_schema
+                    && old.server_schema() == tool.server_schema()
+            })
         };
         let tools = catalog.of_all_owners().iter();
         let compiled = tools.map(|tool| {

@@ -4,6 +4,7 @@
 mod attached;
 mod calls;
 mod children;
+mod declared_arguments;
 mod floods;
 mod further_connections;
 mod limits;
