@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::Context;
-use switchboard_model::{
-    AdmissionMode, BUILT_IN_LIMITS, CanonicalName, Exposure, ExposureMode, Plan, ServerName,
-};
-use switchboard_registry::{Catalog, CatalogTool, Configured};
+use switchboard_model::{CanonicalName, Exposure, ExposureMode, Plan, ServerName};
+use switchboard_registry::{Catalog, CatalogTool};
 use switchboard_render::Provider;
 use switchboard_runtime::{PublishedSnapshot, Snapshot};
 use switchboard_sessions::{Change, Session, Sessions};

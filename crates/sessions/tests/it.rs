@@ -9,10 +9,9 @@ use pretty_assertions::assert_eq;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Executor};
 use switchboard_model::{
-    AdmissionMode, BUILT_IN_LIMITS, CanonicalName, Exposure, ExposureMode, Plan, ServerName,
-    ToolDescriptor, ToolsetPlan,
+    CanonicalName, Exposure, ExposureMode, Plan, ServerName, ToolDescriptor, ToolsetPlan,
 };
-use switchboard_registry::{Catalog, CatalogTool, Configured};
+use switchboard_registry::{Catalog, CatalogTool};
 use switchboard_render::Provider;
 use switchboard_runtime::{PublishedSnapshot, Snapshot};
 use switchboard_sessions::{Cause, Change, Session, SessionError, Sessions, recorded_session_ids};

@@ -7,10 +7,10 @@ use pretty_assertions::assert_eq;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use switchboard_model::{
-    AdmissionMode, BUILT_IN_LIMITS, CanonicalName, Endpoint, EraChoice, Exposure, ExposureMode,
-    JsonText, Naming, Plan, ServerName, ServerPlan, ServerSpec, ToolDescriptor, ToolsetPlan,
+    AdmissionMode, CanonicalName, Endpoint, EraChoice, Exposure, ExposureMode, JsonText, Naming,
+    Plan, ServerName, ServerPlan, ServerSpec, ToolDescriptor, ToolsetPlan,
 };
-use switchboard_registry::{Catalog, CatalogTool, Configured};
+use switchboard_registry::{Catalog, CatalogTool};
 
 use super::*;
 use crate::{ScopeFault, Switched, unmatched_patterns};

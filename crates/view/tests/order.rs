@@ -4,11 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use switchboard_model::{
-    AdmissionMode, BUILT_IN_LIMITS, CanonicalName, Exposure, ExposureMode, Plan, ServerName,
-    ToolDescriptor,
-};
-use switchboard_registry::{Catalog, CatalogTool, Configured};
+use switchboard_model::{CanonicalName, Exposure, ExposureMode, Plan, ServerName, ToolDescriptor};
+use switchboard_registry::{Catalog, CatalogTool};
 use switchboard_view::{
     Found, Index, ListEra, Past, Selection, View, ViewKey, read_declared, snapshot_tools,
 };
