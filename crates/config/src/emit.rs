@@ -139,7 +139,7 @@ pub(crate) fn plain_or_quoted(text: &str) -> String {
     }
 }
 
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
         match c {

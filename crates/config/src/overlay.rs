@@ -35,15 +35,15 @@ pub(crate) fn apply(
 }
 
 /// One variable with one of the prefixes.
-struct Variable<'a> {
-    name: &'a str,
-    segments: Vec<&'a str>,
+pub(crate) struct Variable<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) segments: Vec<&'a str>,
     value: &'a str,
     origin: ValueOrigin,
     rank: usize,
 }
 
-fn variables(env: &[(String, String)]) -> Vec<Variable<'_>> {
+pub(crate) fn variables(env: &[(String, String)]) -> Vec<Variable<'_>> {
     let mut all: Vec<_> = env.iter().filter_map(variable).collect();
     all.sort_by(|a, b| {
         let segments = a.segments.iter().zip(&b.segments).map(|(a, b)| compare(a, b));
