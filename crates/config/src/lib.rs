@@ -37,7 +37,7 @@ pub use clients::{
     API_KEY_VARIABLE, ClientEntry, ClientProgram, DEFAULT_MCP_URL, KeyUse, Laid, Reach, SameName,
     Unwritable, mcp_address, needs_key, with_scheme,
 };
-pub use edit::{ConfigEdit, ConfigText, EditRefusal, EntryList, overriding_variable};
+pub use edit::{ConfigEdit, ConfigText, EditRefusal, EntryList, overriding_variable, unified_diff};
 pub use effective::{Loaded, Setting};
 pub use exposure::{ExposureSource, parse_flag, resolve_exposure};
 pub use import::{ImportNote, ImportScope, Imported, ImportedServer, ServerPlace, import_servers};

@@ -59,10 +59,23 @@ impl<'a> SourceText<'a> {
         }
     }
 
+    /// A line, from 1, as it may be shown.
+    pub(crate) fn shown_line(&self, number: usize) -> &'a str {
+        let Some(index) = number.checked_sub(1) else { return "" };
+        if self.hides(index) {
+            return HIDDEN_LINE;
+        }
+        self.lines.get(index).copied().unwrap_or_default()
+    }
+
+    fn hides(&self, index: usize) -> bool {
+        self.hidden.contains(&(index + 1)) || secret_line::looks_secret(&self.lines, index)
+    }
+
     fn snippet(&self, at: Extent) -> Option<Snippet> {
         let index = at.line.checked_sub(1)?;
         let line = self.lines.get(index)?;
-        if self.hidden.contains(&at.line) || secret_line::looks_secret(&self.lines, index) {
+        if self.hides(index) {
             return Some(Snippet { text: HIDDEN_LINE.into(), indent: 0, width: 0 });
         }
         let shown = |c: char| if c.is_control() { ' ' } else { c };

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
 use axum::http::request::Parts as RequestParts;
-use switchboard_runtime::Board;
+use switchboard_runtime::{Board, LiveConfig};
 use switchboard_sessions::SessionService;
 use switchboard_turns::Turns;
 
@@ -15,7 +15,10 @@ use crate::server::Shared;
 
 /// Holds the board, which may still be starting. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct BoardPlace(Arc<OnceLock<Parts>>);
+pub struct BoardPlace {
+    parts: Arc<OnceLock<Parts>>,
+    config: Arc<OnceLock<Arc<LiveConfig>>>,
+}
 
 #[derive(Debug)]
 struct Parts {
@@ -27,7 +30,17 @@ struct Parts {
 impl BoardPlace {
     /// Sets the started board with its sessions and turns. Later calls have no effect.
     pub fn fill(&self, board: Arc<Board>, sessions: Arc<SessionService>, turns: Arc<Turns>) {
-        let _there_is_one = self.0.set(Parts { board, sessions, turns });
+        let _there_is_one = self.parts.set(Parts { board, sessions, turns });
+    }
+
+    /// Sets the configuration that the API shows and edits. Later calls have no effect.
+    pub fn set_config(&self, config: Arc<LiveConfig>) {
+        let _there_is_one = self.config.set(config);
+    }
+
+    /// The configuration of the board, once it has started.
+    pub fn config(&self) -> Option<&Arc<LiveConfig>> {
+        self.config.get()
     }
 
     pub(crate) fn board(&self) -> Option<&Arc<Board>> {
@@ -35,7 +48,7 @@ impl BoardPlace {
     }
 
     fn started(&self) -> Option<&Parts> {
-        self.0.get()
+        self.parts.get()
     }
 }
 

@@ -52,27 +52,46 @@ impl ConfigSource {
         self.path.as_deref()
     }
 
+    /// The environment that overrides the file.
+    pub(crate) fn environment(&self) -> &[(String, String)] {
+        &self.environment
+    }
+
     /// Reads and validates the configuration.
     pub fn load(&self) -> Result<LoadedConfig, ConfigError> {
-        let text = match &self.path {
-            None if !self.has_overrides() => {
-                let variable = |name: &str| {
-                    self.environment.iter().find(|(key, _)| key == name).map(|(_, value)| value)
-                };
-                return Err(ConfigError::NotFound { user_directory: user_directory(&variable) });
-            }
-            None => None,
-            Some(path) => Some(
-                std::fs::read_to_string(path)
-                    .map_err(|error| ConfigError::Unreadable { path: path.clone(), error })?,
-            ),
-        };
+        match &self.path {
+            None if !self.has_overrides() => Err(self.not_found()),
+            None => self.load_from(None),
+            Some(_) => self.load_text(&self.read_text()?),
+        }
+    }
+
+    /// The text of the file.
+    pub(crate) fn read_text(&self) -> Result<String, ConfigError> {
+        let path = self.path.as_ref().ok_or_else(|| self.not_found())?;
+        std::fs::read_to_string(path)
+            .map_err(|error| ConfigError::Unreadable { path: path.clone(), error })
+    }
+
+    /// Validates the configuration as if the file had this text.
+    pub(crate) fn load_text(&self, text: &str) -> Result<LoadedConfig, ConfigError> {
+        self.load_from(Some(text))
+    }
+
+    fn load_from(&self, text: Option<&str>) -> Result<LoadedConfig, ConfigError> {
         let name = self.path.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
         let directory = self.path.as_deref().and_then(Path::parent).unwrap_or(Path::new("."));
-        let file = text.as_deref().map(|text| SourceFile { name: &name, directory, text });
+        let file = text.map(|text| SourceFile { name: &name, directory, text });
         let read_secret = |path: &Path| std::fs::read_to_string(path);
         load(&ConfigInput { file, env: &self.environment, read_secret: &read_secret })
             .map_err(ConfigError::Invalid)
+    }
+
+    fn not_found(&self) -> ConfigError {
+        let variable = |name: &str| {
+            self.environment.iter().find(|(key, _)| key == name).map(|(_, value)| value)
+        };
+        ConfigError::NotFound { user_directory: user_directory(&variable) }
     }
 
     fn has_overrides(&self) -> bool {

@@ -14,12 +14,15 @@ mod call_errors;
 mod call_log;
 mod catalog_reconciler;
 mod catalog_writer;
+mod config_edit;
+mod config_file;
 mod config_source;
 mod connection_pool;
 mod connection_task;
 mod exposure_rule;
 mod first_attempts;
 mod list_again;
+mod live_config;
 mod local;
 mod max_instances;
 mod offers;
@@ -45,10 +48,15 @@ pub use call::{
     CallCheck, CallFailed, CallReport, CallRequest, ForwardedContext, Progress, RawCall,
     RawCallResult, RawReport, ResultHandle, ToolChoice,
 };
+pub use config_edit::{EditError, ProposedEdit};
+pub use config_file::ReplaceError;
 pub use config_source::{CONFIG_VARIABLE, ConfigError, ConfigSource, LoadedConfig};
 pub use connection_pool::ClientProfile;
 pub use exposure_rule::ExposureRule;
 pub use first_attempts::{COMMAND_WAIT, Waiting};
+pub use live_config::{
+    AppliedEdit, ConfigFault, ConfigState, ExpectedEntry, LiveConfig, RefusedConfig, WrittenEntry,
+};
 pub use local::{LocalTool, LocalTools};
 pub use offers::{Offers, PassFailure, ServerNews};
 pub use prompts_resources::{ListKind, PromptsResources};

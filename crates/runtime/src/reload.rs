@@ -9,12 +9,15 @@ use std::time::Duration;
 
 use notify_debouncer_full::notify::RecursiveMode;
 use notify_debouncer_full::{DebounceEventResult, new_debouncer};
+use switchboard_config::Loaded;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::board::Board;
 use crate::config_source::ConfigSource;
+use crate::live_config::LiveConfig;
+use crate::start_error::StartError;
 
 /// How long a file must be unchanged before it is read: editors write in several steps.
 const SETTLE: Duration = Duration::from_millis(150);
@@ -33,52 +36,34 @@ pub enum ReloadOutcome {
 }
 
 impl Board {
-    /// Reads the configuration again and applies it, or keeps the old one.
-    pub async fn reload(&self, source: &ConfigSource) -> ReloadOutcome {
-        let refused = |reason: String| {
-            tracing::error!(
-                "the new configuration was refused, the old one keeps serving\n{reason}"
-            );
-            ReloadOutcome::Refused(reason)
-        };
-        let loaded = match source.load() {
-            Ok(loaded) => loaded,
-            Err(error) => return refused(error.to_string()),
-        };
-        if *self.plan() != loaded.plan {
-            for warning in &loaded.warnings {
-                tracing::warn!("{warning}");
-            }
-        }
+    /// Applies a configuration unless it is in force already. Returns whether it was new.
+    pub(crate) async fn put_in_force(&self, loaded: &Loaded) -> Result<bool, StartError> {
         if *self.plan() == loaded.plan {
-            return ReloadOutcome::Unchanged;
+            return Ok(false);
+        }
+        for warning in &loaded.warnings {
+            tracing::warn!("{warning}");
         }
         let waiting = self.waiting_for_restart(&loaded.plan);
-        match self.apply(loaded.plan).await {
-            Ok(()) => {
-                for setting in waiting {
-                    tracing::warn!(
-                        "`{setting}` has changed: restart for it to take effect; until then the old value applies"
-                    );
-                }
-                tracing::info!(
-                    revision = self.catalog().revision(),
-                    "the new configuration is in force"
-                );
-                ReloadOutcome::Applied
-            }
-            Err(error) => refused(error.to_string()),
+        self.apply(loaded.plan.clone()).await?;
+        for setting in waiting {
+            tracing::warn!(
+                "`{setting}` has changed: restart for it to take effect; until then the old value applies"
+            );
         }
+        tracing::info!(revision = self.catalog().revision(), "the new configuration is in force");
+        Ok(true)
     }
 }
 
 /// Reloads on every change of the file and on SIGHUP, until `stop`. A change cancels a reload that still waits for
 /// servers. SIGHUP also requests a new listing from every server.
-pub async fn watch_config(board: Arc<Board>, source: ConfigSource, stop: CancellationToken) {
-    stop.run_until_cancelled(watch(&board, &source)).await;
+pub async fn watch_config(config: Arc<LiveConfig>, stop: CancellationToken) {
+    stop.run_until_cancelled(watch(&config)).await;
 }
 
-async fn watch(board: &Board, source: &ConfigSource) {
+async fn watch(config: &LiveConfig) {
+    let source = config.source();
     let mut hangup = match signal(SignalKind::hangup()) {
         Ok(hangup) => hangup,
         Err(error) => {
@@ -92,7 +77,7 @@ async fn watch(board: &Board, source: &ConfigSource) {
         // the start, are read below.
         let _watcher = source.path().and_then(|path| watch_file(path, changed.clone()));
         let seen = stamp(source);
-        let mut reload = pin!(board.reload(source));
+        let mut reload = pin!(config.reload());
         let mut is_reloading = true;
         loop {
             tokio::select! {
@@ -104,7 +89,7 @@ async fn watch(board: &Board, source: &ConfigSource) {
                     }
                 }
                 Some(()) = hangup.recv() => {
-                    board.refresh();
+                    config.board().refresh();
                     break;
                 }
             }

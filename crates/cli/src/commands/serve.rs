@@ -11,7 +11,7 @@ use switchboard_api::ServerView;
 use switchboard_auth::Gatekeeper;
 use switchboard_http::{BoardPlace, HostPolicy, ServeOptions, is_loopback, present};
 use switchboard_mcp_server::Gateway;
-use switchboard_runtime::{Board, Memory, watch_config};
+use switchboard_runtime::{Board, LiveConfig, Memory, watch_config};
 use switchboard_sessions::SessionService;
 use switchboard_telemetry::install_metrics;
 use switchboard_turns::Turns;
@@ -40,7 +40,8 @@ pub(crate) async fn run(
 ) -> Result<ExitCode, Failure> {
     file_limit::raise();
     let metrics = install_metrics();
-    let plan = load_config(globals, output)?.plan;
+    let loaded = load_config(globals, output)?;
+    let plan = loaded.plan.clone();
     // Checked before any server is connected: an unknown toolset prevents the start.
     wanted.exposure.resolve(&plan)?;
     let store = open_store(globals).await?;
@@ -84,9 +85,11 @@ pub(crate) async fn run(
             stop.cancel();
         })?;
         let turns = Turns::start(&board, sessions.clone(), &|name| std::env::var(name).ok());
+        let config = LiveConfig::new(board.clone(), config_source(globals), loaded);
+        place.set_config(config.clone());
         place.fill(board.clone(), sessions.clone(), turns.clone());
         show_start(&board, &format!("http://{address}"), output);
-        tasks.spawn(watch_config(board, config_source(globals), stop.clone()));
+        tasks.spawn(watch_config(config, stop.clone()));
         stop.cancelled().await;
         tracing::info!("stopping; running calls may take {}s to finish", wanted.drain);
         gateway.end_streams();

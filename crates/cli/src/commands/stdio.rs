@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use switchboard_mcp_server::Gateway;
-use switchboard_runtime::{Memory, watch_config};
+use switchboard_runtime::{LiveConfig, Memory, watch_config};
 use switchboard_sessions::SessionService;
 use tokio_util::task::TaskTracker;
 
@@ -41,7 +41,8 @@ pub(crate) async fn run(
         }
         return stdio_bridge::run(url).await;
     }
-    let plan = load_config(globals, output)?.plan;
+    let loaded = load_config(globals, output)?;
+    let plan = loaded.plan.clone();
     wanted.exposure.resolve(&plan)?;
     let store = open_store(globals).await?;
     let tasks = TaskTracker::new();
@@ -54,7 +55,8 @@ pub(crate) async fn run(
     let failing = async {
         match finish_start(starting).await {
             Ok(board) => {
-                tasks.spawn(watch_config(board, config_source(globals), stop.clone()));
+                let config = LiveConfig::new(board, config_source(globals), loaded);
+                tasks.spawn(watch_config(config, stop.clone()));
                 std::future::pending().await
             }
             Err(failure) => failure,

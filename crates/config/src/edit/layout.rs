@@ -18,11 +18,15 @@ use super::lines::Lines;
 pub(super) struct Layout {
     /// From the first to the last byte; a block scalar begins with its `|` or `>`, a block list with its first `-`.
     pub(super) span: Range<usize>,
-    pub(super) kind: Kind,
+    pub(super) kind: LayoutKind,
 }
 
+/// A text with a layout that is not understood here.
+#[derive(Debug)]
+pub(super) struct UnknownLayout;
+
 #[derive(Debug, Clone)]
-pub(super) enum Kind {
+pub(super) enum LayoutKind {
     /// No text at all, which means null.
     Absent,
     Scalar(Json, ScalarStyle),
@@ -60,24 +64,24 @@ pub(super) struct LayoutEntry {
 }
 
 impl Layout {
-    /// Reads a text that the loader's parser accepts. `None` if it has a layout that is not understood here.
-    pub(super) fn of(lines: &Lines<'_>) -> Option<Option<Self>> {
+    /// Reads a text that the loader's parser accepts; `None` if it is empty.
+    pub(super) fn of(lines: &Lines<'_>) -> Result<Option<Self>, UnknownLayout> {
         let mut builder =
             LayoutBuilder { lines, frames: Vec::new(), anchors: HashMap::new(), root: None };
         let mut parser = Parser::new_from_str(lines.text());
         while let Some(event) = parser.next_event() {
-            let (event, span) = event.ok()?;
-            builder.take(event, span)?;
+            let (event, span) = event.map_err(|_| UnknownLayout)?;
+            builder.take(event, span).ok_or(UnknownLayout)?;
         }
-        Some(builder.root)
+        Ok(builder.root)
     }
 
     pub(super) fn to_json(&self) -> Json {
         match &self.kind {
-            Kind::Absent => Json::Null,
-            Kind::Scalar(json, _) | Kind::Alias(json) => json.clone(),
-            Kind::List(items, _) => items.iter().map(|item| item.value.to_json()).collect(),
-            Kind::Map(entries, _) => {
+            LayoutKind::Absent => Json::Null,
+            LayoutKind::Scalar(json, _) | LayoutKind::Alias(json) => json.clone(),
+            LayoutKind::List(items, _) => items.iter().map(|item| item.value.to_json()).collect(),
+            LayoutKind::Map(entries, _) => {
                 let members =
                     entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json()));
                 Json::Object(members.collect::<Map<_, _>>())
@@ -88,7 +92,7 @@ impl Layout {
     /// The value below a key of a map.
     pub(super) fn entry(&self, key: &str) -> Option<&LayoutEntry> {
         match &self.kind {
-            Kind::Map(entries, _) => entries.iter().find(|entry| entry.key == key),
+            LayoutKind::Map(entries, _) => entries.iter().find(|entry| entry.key == key),
             _ => None,
         }
     }
@@ -96,17 +100,19 @@ impl Layout {
     /// The first alias in this value.
     pub(super) fn first_alias(&self) -> Option<&Self> {
         match &self.kind {
-            Kind::Alias(_) => Some(self),
-            Kind::Absent | Kind::Scalar(..) => None,
-            Kind::List(items, _) => items.iter().find_map(|item| item.value.first_alias()),
-            Kind::Map(entries, _) => entries.iter().find_map(|entry| entry.value.first_alias()),
+            LayoutKind::Alias(_) => Some(self),
+            LayoutKind::Absent | LayoutKind::Scalar(..) => None,
+            LayoutKind::List(items, _) => items.iter().find_map(|item| item.value.first_alias()),
+            LayoutKind::Map(entries, _) => {
+                entries.iter().find_map(|entry| entry.value.first_alias())
+            }
         }
     }
 
     /// The items of a list.
     pub(super) fn items(&self) -> &[LayoutItem] {
         match &self.kind {
-            Kind::List(items, _) => items,
+            LayoutKind::List(items, _) => items,
             _ => &[],
         }
     }
@@ -169,16 +175,16 @@ impl LayoutBuilder<'_> {
                 }
                 let lead = self.lead(start)?;
                 let (span, kind) = match style {
-                    ScalarStyle::Plain if is_absent => (lead..lead, Kind::Absent),
-                    ScalarStyle::Plain => (start..end, Kind::Scalar(json, style)),
+                    ScalarStyle::Plain if is_absent => (lead..lead, LayoutKind::Absent),
+                    ScalarStyle::Plain => (start..end, LayoutKind::Scalar(json, style)),
                     ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => {
                         let end = quoted_end(self.lines.text(), start, style)?;
-                        (start..end, Kind::Scalar(json, style))
+                        (start..end, LayoutKind::Scalar(json, style))
                     }
                     ScalarStyle::Literal | ScalarStyle::Folded => {
                         let column = (!is_blank).then(|| span.start.col());
                         let span = self.lines.block_scalar(lead, column)?;
-                        (span, Kind::Scalar(json, style))
+                        (span, LayoutKind::Scalar(json, style))
                     }
                 };
                 self.add(Layout { span, kind }, lead)
@@ -187,7 +193,7 @@ impl LayoutBuilder<'_> {
                 let json = self.anchors.get(&anchor)?.clone();
                 let end = self.lines.offset(span.end.line(), span.end.col())?;
                 let lead = self.lead(start)?;
-                self.add(Layout { span: start..end, kind: Kind::Alias(json) }, lead)
+                self.add(Layout { span: start..end, kind: LayoutKind::Alias(json) }, lead)
             }
             Event::SequenceStart(anchor, _) => {
                 let content = FrameContent::List(Vec::new());
@@ -225,12 +231,12 @@ impl LayoutBuilder<'_> {
                     items.first().map(|item| item.start),
                     items.last().map(|it| it.value.span.end),
                 );
-                (Kind::List(items, form), first, last)
+                (LayoutKind::List(items, form), first, last)
             }
             FrameContent::Map { entries, .. } => {
                 let first = entries.first().map(|entry| entry.key_span.start);
                 let last = entries.last().map(LayoutEntry::end);
-                (Kind::Map(entries, form), first, last)
+                (LayoutKind::Map(entries, form), first, last)
             }
         };
         let span = match form {

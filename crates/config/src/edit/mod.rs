@@ -4,6 +4,7 @@
 //! everything else stay. An edited text is parsed again and must hold the old values with exactly the edits applied; a
 //! file whose layout does not allow that is refused with the place to edit by hand.
 
+mod diff;
 mod layout;
 mod lines;
 mod overridden;
@@ -21,6 +22,7 @@ use crate::problem::{ConfigProblem, Problems};
 use crate::source::SourceText;
 use crate::yaml;
 
+pub use diff::unified_diff;
 pub use overridden::overriding_variable;
 
 /// A list of named entries.
@@ -100,9 +102,11 @@ impl<'a> ConfigText<'a> {
         }
         let lines = Lines::new(without_mark(text));
         let layout = Layout::of(&lines);
-        let whole = match layout.filter(|_| !has_bare_returns(text)) {
-            Some(layout) => layout.map_or(Json::Null, |layout| layout.to_json()),
-            None => return Err(refuse(&source, "", &Stuck::Nowhere)),
+        let whole = match layout {
+            Ok(layout) if !has_bare_returns(text) => {
+                layout.map_or(Json::Null, |layout| layout.to_json())
+            }
+            Ok(_) | Err(_) => return Err(refuse(&source, "", &Stuck::Nowhere)),
         };
         let root = [RootKey::Switchboard, RootKey::Myai]
             .into_iter()
@@ -141,7 +145,7 @@ impl<'a> ConfigText<'a> {
     /// The places of all scalars in an entry, each with its JSON pointer from the entry.
     pub fn places(&self, list: EntryList, name: &str) -> Vec<(String, SourceLocation)> {
         let lines = Lines::new(without_mark(self.text));
-        let root = Layout::of(&lines).flatten();
+        let root = Layout::of(&lines).ok().flatten();
         let index = self.index(list, name);
         let entry = root
             .as_ref()
@@ -162,21 +166,21 @@ impl<'a> ConfigText<'a> {
         places: &mut Vec<(String, SourceLocation)>,
     ) {
         match &node.kind {
-            layout::Kind::Map(entries, _) => {
+            layout::LayoutKind::Map(entries, _) => {
                 for entry in entries {
                     let key = entry.key.replace('~', "~0").replace('/', "~1");
                     self.collect_places(&entry.value, format!("{pointer}/{key}"), lines, places);
                 }
             }
-            layout::Kind::List(items, _) if !items.is_empty() => {
+            layout::LayoutKind::List(items, _) if !items.is_empty() => {
                 for (index, item) in items.iter().enumerate() {
                     self.collect_places(&item.value, format!("{pointer}/{index}"), lines, places);
                 }
             }
-            layout::Kind::Absent
-            | layout::Kind::Scalar(..)
-            | layout::Kind::Alias(_)
-            | layout::Kind::List(..) => {
+            layout::LayoutKind::Absent
+            | layout::LayoutKind::Scalar(..)
+            | layout::LayoutKind::Alias(_)
+            | layout::LayoutKind::List(..) => {
                 let (line, column) = lines.position(node.span.start);
                 let name = self.name.to_owned();
                 places.push((pointer, SourceLocation::File { name, line, column }));

@@ -10,7 +10,7 @@ use std::ops::Range;
 use saphyr_parser::ScalarStyle;
 use serde_json::Value as Json;
 
-use super::layout::{Form, Kind, Layout, LayoutEntry, LayoutItem, skip_trivia};
+use super::layout::{Form, Layout, LayoutEntry, LayoutItem, LayoutKind, skip_trivia};
 use super::lines::Lines;
 use super::style::{FileStyle, FlowStyle, inline, is_inline, like};
 
@@ -42,12 +42,12 @@ pub(super) fn rewrite(text: &str, wanted: &Json) -> Result<String, Stuck> {
     let mut text = text.to_owned();
     for _ in 0..MAX_STEPS {
         let lines = Lines::new(&text);
-        let root = Layout::of(&lines).ok_or(Stuck::Nowhere)?;
+        let root = Layout::of(&lines).map_err(|_| Stuck::Nowhere)?;
         let rewriter = Rewriter { lines: &lines, style: FileStyle::of(root.as_ref(), &lines) };
         let step = match &root {
             Some(root) if root.to_json() == *wanted => return Ok(format!("{mark}{text}")),
-            Some(root) if !matches!(root.kind, Kind::Absent) => {
-                rewriter.change(root, wanted, &Place::Root)?
+            Some(root) if !matches!(root.kind, LayoutKind::Absent) => {
+                rewriter.change(root, wanted, &ValuePlace::Root)?
             }
             Some(_) | None => rewriter.append_document(wanted),
         };
@@ -78,7 +78,7 @@ impl TextChange {
 }
 
 /// Where a value stands.
-enum Place<'a> {
+enum ValuePlace<'a> {
     Root,
     /// The value of a key of a block map.
     Block(&'a LayoutEntry),
@@ -95,9 +95,14 @@ struct Rewriter<'a> {
 
 impl Rewriter<'_> {
     /// The first change of `node` towards `wanted`, which differs from it.
-    fn change(&self, node: &Layout, wanted: &Json, place: &Place<'_>) -> Result<TextChange, Stuck> {
+    fn change(
+        &self,
+        node: &Layout,
+        wanted: &Json,
+        place: &ValuePlace<'_>,
+    ) -> Result<TextChange, Stuck> {
         match (&node.kind, wanted) {
-            (Kind::Map(entries, form), Json::Object(members))
+            (LayoutKind::Map(entries, form), Json::Object(members))
                 if !entries.is_empty() && !members.is_empty() =>
             {
                 let style = flow_style(entries);
@@ -110,8 +115,8 @@ impl Rewriter<'_> {
                         None => return self.remove_entry(entries, index, *form),
                         Some(member) if entry.value.to_json() != *member => {
                             let place = match form {
-                                Form::Block => Place::Block(entry),
-                                Form::Flow => Place::Flow(style),
+                                Form::Block => ValuePlace::Block(entry),
+                                Form::Flow => ValuePlace::Flow(style),
                             };
                             return self.change(&entry.value, member, &place);
                         }
@@ -126,7 +131,7 @@ impl Rewriter<'_> {
                     Form::Flow => self.add_in_brackets(node, style, Some(key), value),
                 }
             }
-            (Kind::List(items, form), Json::Array(wanted_items))
+            (LayoutKind::List(items, form), Json::Array(wanted_items))
                 if !items.is_empty() && !wanted_items.is_empty() =>
             {
                 self.change_list(node, items, *form, wanted_items, wanted, place)
@@ -142,7 +147,7 @@ impl Rewriter<'_> {
         form: Form,
         wanted_items: &[Json],
         wanted: &Json,
-        place: &Place<'_>,
+        place: &ValuePlace<'_>,
     ) -> Result<TextChange, Stuck> {
         let present: Vec<_> = items.iter().map(|item| identity(&item.value.to_json())).collect();
         let target: Vec<_> = wanted_items.iter().map(identity).collect();
@@ -156,8 +161,8 @@ impl Rewriter<'_> {
             return self.remove_item(items, index, form);
         }
         let style = match place {
-            Place::Flow(style) => *style,
-            Place::Root | Place::Block(_) | Place::Item => {
+            ValuePlace::Flow(style) => *style,
+            ValuePlace::Root | ValuePlace::Block(_) | ValuePlace::Item => {
                 FlowStyle { quotes_keys: has_quoted_keys(node) }
             }
         };
@@ -165,8 +170,11 @@ impl Rewriter<'_> {
             match items.get(index) {
                 Some(item) if present.get(index) == Some(id) => {
                     if item.value.to_json() != *value {
-                        let place =
-                            if form == Form::Block { Place::Item } else { Place::Flow(style) };
+                        let place = if form == Form::Block {
+                            ValuePlace::Item
+                        } else {
+                            ValuePlace::Flow(style)
+                        };
                         return self.change(&item.value, value, &place);
                     }
                 }
@@ -190,18 +198,18 @@ impl Rewriter<'_> {
         &self,
         node: &Layout,
         wanted: &Json,
-        place: &Place<'_>,
+        place: &ValuePlace<'_>,
     ) -> Result<TextChange, Stuck> {
         // A single value may take the place of an alias; in a list or a map the alias is what the user wants to keep.
-        let is_single = matches!(node.kind, Kind::Alias(_)) && is_inline(wanted);
+        let is_single = matches!(node.kind, LayoutKind::Alias(_)) && is_inline(wanted);
         if let Some(alias) = node.first_alias().filter(|_| !is_single) {
             let (line, column) = self.lines.position(alias.span.start);
             return Err(Stuck::At(line, column, StuckReason::Alias));
         }
         match place {
-            Place::Flow(style) => {
+            ValuePlace::Flow(style) => {
                 let text = match &node.kind {
-                    Kind::Scalar(_, quotes) if is_inline(wanted) && !style.quotes_keys => {
+                    LayoutKind::Scalar(_, quotes) if is_inline(wanted) && !style.quotes_keys => {
                         let text = like(wanted, *quotes);
                         if matches!(quotes, ScalarStyle::Plain) {
                             style.value(wanted)
@@ -209,17 +217,17 @@ impl Rewriter<'_> {
                             text
                         }
                     }
-                    Kind::Absent => format!(" {}", style.value(wanted)),
+                    LayoutKind::Absent => format!(" {}", style.value(wanted)),
                     _ => style.value(wanted),
                 };
                 Ok(TextChange::one(node.span.clone(), text))
             }
-            Place::Block(entry) => self.replace_value(entry, wanted),
-            Place::Root | Place::Item => match &node.kind {
-                Kind::Scalar(_, style) if is_inline(wanted) => {
+            ValuePlace::Block(entry) => self.replace_value(entry, wanted),
+            ValuePlace::Root | ValuePlace::Item => match &node.kind {
+                LayoutKind::Scalar(_, style) if is_inline(wanted) => {
                     Ok(TextChange::one(node.span.clone(), like(wanted, *style)))
                 }
-                Kind::Map(_, Form::Flow) | Kind::List(_, Form::Flow) => {
+                LayoutKind::Map(_, Form::Flow) | LayoutKind::List(_, Form::Flow) => {
                     let style = FlowStyle { quotes_keys: has_quoted_keys(node) };
                     Ok(TextChange::one(node.span.clone(), style.value(wanted)))
                 }
@@ -233,7 +241,10 @@ impl Rewriter<'_> {
         let node = &entry.value;
         let after_colon = entry.after_colon.ok_or_else(|| self.stuck(node))?;
         let column = self.lines.column(entry.key_span.start);
-        let is_block = matches!(&node.kind, Kind::List(_, Form::Block) | Kind::Map(_, Form::Block));
+        let is_block = matches!(
+            &node.kind,
+            LayoutKind::List(_, Form::Block) | LayoutKind::Map(_, Form::Block)
+        );
         if is_block {
             // The lines of the old value, which begins on a line of its own.
             let first = node.span.start;
@@ -249,19 +260,19 @@ impl Rewriter<'_> {
                 ]));
             }
             let column = match (&node.kind, wanted) {
-                (Kind::List(..), Json::Array(_)) | (Kind::Map(..), Json::Object(_)) => {
+                (LayoutKind::List(..), Json::Array(_)) | (LayoutKind::Map(..), Json::Object(_)) => {
                     self.lines.column(first)
                 }
                 _ => return Ok(self.new_lines(lines, &self.style.below_key(wanted, column))),
             };
             return Ok(self.new_lines(lines, &self.style.block(wanted, column)));
         }
-        let keeps_brackets = matches!(&node.kind, Kind::List(items, Form::Flow) if !items.is_empty())
+        let keeps_brackets = matches!(&node.kind, LayoutKind::List(items, Form::Flow) if !items.is_empty())
             && wanted.as_array().is_some_and(|items| items.iter().all(is_inline));
         if is_inline(wanted) || keeps_brackets {
             let text = match &node.kind {
-                Kind::Scalar(_, style) => like(wanted, *style),
-                Kind::Absent => {
+                LayoutKind::Scalar(_, style) => like(wanted, *style),
+                LayoutKind::Absent => {
                     return Ok(TextChange::one(
                         after_colon..after_colon,
                         format!(" {}", inline(wanted)),
@@ -319,10 +330,9 @@ impl Rewriter<'_> {
             (Form::Block, ..) if self.lines.is_first(part.start) => {
                 self.lines.start_of(part.start)..self.lines.end_of(part.end)
             }
-            // The first key after a dash: the next one takes its place.
-            (Form::Block, _, Some(next)) => part.start..next.start,
             (Form::Flow, Some(previous), _) => previous.end..part.end,
-            (Form::Flow, None, Some(next)) => part.start..next.start,
+            // The next part takes its place, after a dash or a bracket.
+            (Form::Block | Form::Flow, _, Some(next)) => part.start..next.start,
             (Form::Block | Form::Flow, _, None) => {
                 let (line, column) = self.lines.position(part.start);
                 return Err(Stuck::At(line, column, StuckReason::Layout));
@@ -378,9 +388,11 @@ impl Rewriter<'_> {
     ) -> Result<TextChange, Stuck> {
         let text = self.lines.text();
         let last = match &node.kind {
-            Kind::List(items, _) => items.last().map(|item| item.start..item.value.span.end),
-            Kind::Map(entries, _) => entries.last().map(|entry| entry.key_span.start..entry.end()),
-            Kind::Absent | Kind::Scalar(..) | Kind::Alias(_) => None,
+            LayoutKind::List(items, _) => items.last().map(|item| item.start..item.value.span.end),
+            LayoutKind::Map(entries, _) => {
+                entries.last().map(|entry| entry.key_span.start..entry.end())
+            }
+            LayoutKind::Absent | LayoutKind::Scalar(..) | LayoutKind::Alias(_) => None,
         };
         let last = last.ok_or_else(|| self.stuck(node))?;
         let is_on_own_line = self.lines.is_first(last.start);
@@ -477,9 +489,11 @@ fn flow_style(entries: &[LayoutEntry]) -> FlowStyle {
 /// Whether the first map between these brackets has quoted keys; a list of scalars counts by the quotes of its items.
 fn has_quoted_keys(node: &Layout) -> bool {
     match &node.kind {
-        Kind::Map(entries, _) => flow_style(entries).quotes_keys,
-        Kind::List(items, _) => items.first().is_some_and(|item| has_quoted_keys(&item.value)),
-        Kind::Scalar(_, style) => *style == ScalarStyle::DoubleQuoted,
-        Kind::Absent | Kind::Alias(_) => false,
+        LayoutKind::Map(entries, _) => flow_style(entries).quotes_keys,
+        LayoutKind::List(items, _) => {
+            items.first().is_some_and(|item| has_quoted_keys(&item.value))
+        }
+        LayoutKind::Scalar(_, style) => *style == ScalarStyle::DoubleQuoted,
+        LayoutKind::Absent | LayoutKind::Alias(_) => false,
     }
 }

@@ -3,7 +3,7 @@
 use saphyr_parser::ScalarStyle;
 use serde_json::Value as Json;
 
-use super::layout::{Form, Kind, Layout};
+use super::layout::{Form, Layout, LayoutKind};
 use super::lines::Lines;
 use crate::emit::{plain_or_quoted, quoted};
 
@@ -80,16 +80,16 @@ fn measure(node: &Layout, lines: &Lines<'_>, step: &mut Option<usize>, list: &mu
         return;
     }
     match &node.kind {
-        Kind::Map(entries, Form::Block) => {
+        LayoutKind::Map(entries, Form::Block) => {
             for entry in entries {
                 let (key, value) = (entry.key_span.start, &entry.value);
                 let below = lines.column(value.span.start).checked_sub(lines.column(key));
                 let is_below = lines.start_of(value.span.start) > lines.start_of(key);
                 match (&value.kind, below.filter(|_| is_below)) {
-                    (Kind::Map(_, Form::Block), Some(below)) if below > 0 => {
+                    (LayoutKind::Map(_, Form::Block), Some(below)) if below > 0 => {
                         step.get_or_insert(below);
                     }
-                    (Kind::List(_, Form::Block), Some(below)) => {
+                    (LayoutKind::List(_, Form::Block), Some(below)) => {
                         list.get_or_insert(below);
                     }
                     _ => {}
@@ -97,8 +97,10 @@ fn measure(node: &Layout, lines: &Lines<'_>, step: &mut Option<usize>, list: &mu
                 measure(value, lines, step, list);
             }
         }
-        Kind::List(items, Form::Block) => {
-            items.iter().for_each(|item| measure(&item.value, lines, step, list));
+        LayoutKind::List(items, Form::Block) => {
+            for item in items {
+                measure(&item.value, lines, step, list);
+            }
         }
         _ => {}
     }

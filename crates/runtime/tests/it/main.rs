@@ -5,6 +5,7 @@ mod attached;
 mod calls;
 mod children;
 mod declared_arguments;
+mod edits;
 mod floods;
 mod further_connections;
 mod limits;

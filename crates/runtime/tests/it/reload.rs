@@ -9,7 +9,7 @@ use pretty_assertions::assert_eq;
 use serde_json::json;
 use sqlx::{Connection as _, SqliteConnection};
 use switchboard_model::ServerState;
-use switchboard_runtime::{Board, ConfigSource, Memory, ReloadOutcome};
+use switchboard_runtime::{Board, ConfigSource, LiveConfig, Memory, ReloadOutcome};
 use switchboard_test_support::{Fault, Reply, ScriptedServer, TempConfig, Tool, free_port};
 use tokio::task::JoinSet;
 
@@ -18,8 +18,10 @@ use crate::support::{
     server, spawn_call, status, strict, text, until, with, yaml, yaml_with,
 };
 
-fn source(path: PathBuf) -> ConfigSource {
-    ConfigSource::find(Some(path), Vec::new())
+fn live(board: &Arc<Board>, path: PathBuf) -> Arc<LiveConfig> {
+    let source = ConfigSource::find(Some(path), Vec::new());
+    let loaded = source.load().unwrap();
+    LiveConfig::new(board.clone(), source, loaded)
 }
 
 #[tokio::test]
@@ -231,11 +233,11 @@ async fn a_file_is_taken_over_refused_or_found_unchanged() {
     let crm = server([Tool::echo("a")]).await;
     let config = TempConfig::new(yaml(&[], &[dynamic("crm", &crm)]));
     let board = board(&yaml(&[], &[dynamic("crm", &crm)])).await;
-    let source = source(config.path());
-    assert_eq!(board.reload(&source).await, ReloadOutcome::Unchanged);
+    let live = live(&board, config.path());
+    assert_eq!(live.reload().await, ReloadOutcome::Unchanged);
 
     config.rewrite(yaml(&["{name: sum_numbers}"], &[dynamic("crm", &crm)]));
-    assert_eq!(board.reload(&source).await, ReloadOutcome::Applied);
+    assert_eq!(live.reload().await, ReloadOutcome::Applied);
     assert_eq!(names(&board), ["local.sum_numbers", "crm.a"]);
     let start = revision(&board);
 
@@ -246,14 +248,14 @@ async fn a_file_is_taken_over_refused_or_found_unchanged() {
         (yaml(&[], &[strict("crm", &crm)]), "Tool 'a' from MCP server 'crm' is not configured"),
     ] {
         config.rewrite(&broken);
-        match board.reload(&source).await {
+        match live.reload().await {
             ReloadOutcome::Refused(reason) => assert!(reason.contains(said), "{reason}"),
             other => panic!("{other:?} for {broken}"),
         }
         assert_eq!((names(&board).len(), revision(&board)), (2, start));
     }
     std::fs::remove_file(config.path()).unwrap();
-    assert!(matches!(board.reload(&source).await, ReloadOutcome::Refused(_)));
+    assert!(matches!(live.reload().await, ReloadOutcome::Refused(_)));
     assert_eq!(text(&board, "a", json!({})).await, "{}");
     assert_eq!(crm.stats().initialize_count, 1);
     end(&board).await;
@@ -322,8 +324,8 @@ async fn no_call_fails_while_configurations_come_and_go() {
         yaml_with(&toolbox, &[&entry, "{name: sum_numbers}"], &servers)
     };
     let file = TempConfig::new(config(0));
-    let source = source(file.path());
     let board = board(&config(0)).await;
+    let live = live(&board, file.path());
     let sum = ("sum_numbers", json!({"a": 1, "b": 2}));
     let callers = [
         ("stays", json!({"n": 1})),
@@ -350,13 +352,13 @@ async fn no_call_fails_while_configurations_come_and_go() {
                 // A file that is broken for a moment, and one that an editor left beside it.
                 file.rewrite("switchboard: {toolbox: [");
                 file.file(".switchboard.yaml.swp", "nonsense");
-                assert!(matches!(board.reload(&source).await, ReloadOutcome::Refused(_)));
+                assert!(matches!(live.reload().await, ReloadOutcome::Refused(_)));
             }
             1 => board.refresh(),
             _ => {}
         }
         file.rewrite(config(step));
-        let outcome = board.reload(&source).await;
+        let outcome = live.reload().await;
         assert!(
             matches!(outcome, ReloadOutcome::Applied | ReloadOutcome::Unchanged),
             "{outcome:?}"

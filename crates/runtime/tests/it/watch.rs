@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pretty_assertions::assert_eq;
 use serde_json::json;
-use switchboard_runtime::{Board, ConfigSource, watch_config};
+use switchboard_runtime::{Board, ConfigSource, LiveConfig, watch_config};
 use switchboard_test_support::{Fault, ScriptedServer, Stage, TempConfig, Tool};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::JoinSet;
@@ -34,7 +34,9 @@ impl Watched {
         let board = board(&std::fs::read_to_string(path).unwrap()).await;
         let stop = CancellationToken::new();
         let mut task = JoinSet::new();
-        task.spawn(watch_config(board.clone(), source, stop.clone()));
+        let loaded = source.load().unwrap();
+        let live = LiveConfig::new(board.clone(), source, loaded);
+        task.spawn(watch_config(live, stop.clone()));
         Self { _alone: alone, board, stop, task }
     }
 

@@ -1,0 +1,249 @@
+//! The configuration of a running board: its file, the reloads and the edits through the API.
+//!
+//! Reloads and edits take turns, so a reload never reads a file that an edit is about to replace. An edit is in force and on the
+//! disk when it returns; the reload that the file watcher triggers then finds the configuration unchanged.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use switchboard_config::{ConfigEdit, ConfigText, EntryList, Loaded, SourceLocation};
+use tokio::sync::Semaphore;
+
+use crate::board::Board;
+use crate::config_edit::EditError;
+use crate::config_source::{ConfigError, ConfigSource};
+use crate::reload::ReloadOutcome;
+use crate::start_error::StartError;
+
+/// How long an edit waits for a reload or another edit to finish.
+const WAIT_FOR_TURN: Duration = Duration::from_mins(1);
+
+/// The condition of an edit: which version of an entry it expects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExpectedEntry {
+    /// The entry has this tag (`If-Match`).
+    Tag(String),
+    /// The entry exists, in any version (`If-Match: *`).
+    Present,
+    /// There is no such entry (`If-None-Match: *`).
+    Absent,
+}
+
+/// An edit that is written and in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AppliedEdit {
+    /// Whether the file has changed.
+    pub is_change: bool,
+    /// The revision of the catalog.
+    pub revision: u64,
+    /// Warnings about the configuration that is now in force.
+    pub warnings: Vec<String>,
+}
+
+/// One entry of the file as it is written, references not expanded. May hold secrets.
+#[derive(Clone, PartialEq)]
+pub struct WrittenEntry {
+    pub fields: serde_json::Map<String, serde_json::Value>,
+    /// Identifies this version of the entry.
+    pub tag: String,
+    /// The place of each value, by its JSON pointer from the entry.
+    pub places: Vec<(String, SourceLocation)>,
+}
+
+/// Leaves out the values, which may be secrets.
+impl std::fmt::Debug for WrittenEntry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WrittenEntry").field("tag", &self.tag).finish_non_exhaustive()
+    }
+}
+
+/// The configuration in force, and the last one that was refused.
+#[derive(Debug, Clone)]
+pub struct ConfigState {
+    pub loaded: Arc<Loaded>,
+    /// When it was loaded.
+    pub loaded_at_ms: i64,
+    /// How many configurations have been in force since the start.
+    pub revision: u64,
+    /// The last reload, if it was refused.
+    pub refused: Option<RefusedConfig>,
+}
+
+/// A configuration that was not applied.
+#[derive(Debug, Clone)]
+pub struct RefusedConfig {
+    pub at_ms: i64,
+    pub reason: Arc<ConfigFault>,
+}
+
+/// Why a configuration was not applied.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigFault {
+    #[error("{0}")]
+    Config(ConfigError),
+    #[error("{0}")]
+    Start(StartError),
+}
+
+/// The configuration of a running board.
+#[derive(Debug)]
+pub struct LiveConfig {
+    board: Arc<Board>,
+    source: ConfigSource,
+    state: Mutex<ConfigState>,
+    /// Admits one reload or edit at a time.
+    turn: Semaphore,
+    /// Makes the tags of entries unguessable, because entries hold secrets.
+    tag_key: [u8; 32],
+}
+
+impl LiveConfig {
+    /// The configuration of a board that was started with `loaded`.
+    pub fn new(board: Arc<Board>, source: ConfigSource, loaded: Loaded) -> Arc<Self> {
+        let state = ConfigState {
+            loaded: Arc::new(loaded),
+            loaded_at_ms: now_ms(),
+            revision: 1,
+            refused: None,
+        };
+        let key = [uuid::Uuid::now_v7(), uuid::Uuid::now_v7()].map(uuid::Uuid::into_bytes).concat();
+        let tag_key = blake3::derive_key("switchboard config entry tag", &key);
+        Arc::new(Self { board, source, state: Mutex::new(state), turn: Semaphore::new(1), tag_key })
+    }
+
+    pub fn board(&self) -> &Arc<Board> {
+        &self.board
+    }
+
+    pub fn source(&self) -> &ConfigSource {
+        &self.source
+    }
+
+    pub fn state(&self) -> ConfigState {
+        self.state.lock().clone()
+    }
+
+    /// Reads the configuration again and applies it, or keeps the old one. Dropping the future cancels it.
+    pub async fn reload(&self) -> ReloadOutcome {
+        let Ok(_turn) = self.turn.acquire().await else { return ReloadOutcome::Unchanged };
+        let loaded = match self.source.load() {
+            Ok(loaded) => loaded,
+            Err(error) => return self.refuse(ConfigFault::Config(error)),
+        };
+        match self.board.put_in_force(&loaded).await {
+            Ok(is_new) => {
+                self.remember(loaded, is_new);
+                if is_new { ReloadOutcome::Applied } else { ReloadOutcome::Unchanged }
+            }
+            Err(error) => self.refuse(ConfigFault::Start(error)),
+        }
+    }
+
+    /// The entry of this name in the file.
+    pub fn entry(&self, list: EntryList, name: &str) -> Result<Option<WrittenEntry>, EditError> {
+        let path = self.source.path().ok_or(EditError::NoFile)?.display().to_string();
+        let text = self.source.read_text().map_err(EditError::Unreadable)?;
+        let text = ConfigText::new(&path, &text).map_err(EditError::Invalid)?;
+        Ok(text.entry(list, name).map(|fields| WrittenEntry {
+            fields: fields.clone(),
+            tag: self.tag(fields),
+            places: text.places(list, name),
+        }))
+    }
+
+    /// Edits the file and applies it. When this returns `Ok`, the file is written and its configuration is in force;
+    /// otherwise neither has changed. The edit goes on if the future is dropped.
+    pub async fn edit(
+        self: &Arc<Self>,
+        expected: Option<(EntryList, String, ExpectedEntry)>,
+        edits: Vec<ConfigEdit>,
+    ) -> Result<AppliedEdit, EditError> {
+        let this = self.clone();
+        let edit = async move {
+            let turn = tokio::time::timeout(WAIT_FOR_TURN, this.turn.acquire()).await;
+            let Ok(Ok(_turn)) = turn else { return Err(EditError::Busy) };
+            this.edit_now(expected, &edits).await
+        };
+        // A task of its own: a client that closes its connection must not leave a configuration in force that is not on
+        // the disk.
+        self.board.around.tasks.spawn(edit).await.unwrap_or(Err(EditError::Busy))
+    }
+
+    async fn edit_now(
+        &self,
+        expected: Option<(EntryList, String, ExpectedEntry)>,
+        edits: &[ConfigEdit],
+    ) -> Result<AppliedEdit, EditError> {
+        self.source.path().ok_or(EditError::NoFile)?;
+        let before = self.source.read_text().map_err(EditError::Unreadable)?;
+        if let Some((list, name, expected)) = expected {
+            self.check_expected(&before, list, &name, &expected)?;
+        }
+        let proposed = self.source.propose_from(before, edits)?;
+        let prepared = proposed.prepare()?;
+        let previous = self.state().loaded;
+        let is_new = self.board.put_in_force(proposed.loaded()).await;
+        let is_new = is_new.map_err(EditError::NotApplied)?;
+        if let Some(prepared) = prepared
+            && let Err(error) = prepared.commit(proposed.before())
+        {
+            // The file could not be replaced after all, so its configuration must not stay in force.
+            if let Err(error) = self.board.put_in_force(&previous).await {
+                tracing::error!(%error, "the previous configuration could not be restored; the next reload applies the file");
+            }
+            return Err(EditError::Unwritten(error));
+        }
+        let is_change = proposed.is_change();
+        let warnings = proposed.loaded().warnings.iter().map(ToString::to_string).collect();
+        self.remember(proposed.into_loaded(), is_new);
+        Ok(AppliedEdit { is_change, revision: self.board.catalog().revision(), warnings })
+    }
+
+    fn check_expected(
+        &self,
+        before: &str,
+        list: EntryList,
+        name: &str,
+        expected: &ExpectedEntry,
+    ) -> Result<(), EditError> {
+        let path = self.source.path().map(|path| path.display().to_string()).unwrap_or_default();
+        let text = ConfigText::new(&path, before).map_err(EditError::Invalid)?;
+        let present = text.entry(list, name).map(|fields| self.tag(fields));
+        let is_met = match expected {
+            ExpectedEntry::Tag(tag) => present.as_ref() == Some(tag),
+            ExpectedEntry::Present => present.is_some(),
+            ExpectedEntry::Absent => present.is_none(),
+        };
+        let what = format!("the {} '{name}'", list.noun());
+        if is_met { Ok(()) } else { Err(EditError::Stale { what }) }
+    }
+
+    fn tag(&self, fields: &serde_json::Map<String, serde_json::Value>) -> String {
+        let text = serde_json::to_vec(fields).unwrap_or_default();
+        blake3::keyed_hash(&self.tag_key, &text).to_hex().chars().take(32).collect()
+    }
+
+    /// Notes the configuration in force. One that means the same as before may have other places in the file.
+    fn remember(&self, loaded: Loaded, is_new: bool) {
+        let mut state = self.state.lock();
+        if is_new {
+            state.revision += 1;
+            state.loaded_at_ms = now_ms();
+        }
+        state.loaded = Arc::new(loaded);
+        state.refused = None;
+    }
+
+    fn refuse(&self, fault: ConfigFault) -> ReloadOutcome {
+        tracing::error!("the new configuration was refused, the old one keeps serving\n{fault}");
+        let reason = fault.to_string();
+        let refused = RefusedConfig { at_ms: now_ms(), reason: Arc::new(fault) };
+        self.state.lock().refused = Some(refused);
+        ReloadOutcome::Refused(reason)
+    }
+}
+
+fn now_ms() -> i64 {
+    jiff::Timestamp::now().as_millisecond()
+}
