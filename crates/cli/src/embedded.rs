@@ -13,6 +13,7 @@ use switchboard_runtime::{
     StoredTokens,
 };
 use switchboard_store::Store;
+use switchboard_turns::PromptTools;
 
 use crate::args::Globals;
 use crate::data_dir::data_directory;
@@ -83,7 +84,9 @@ pub(crate) async fn open_board(
 ) -> Result<StartingBoard, Failure> {
     let local_tools = LocalTools::built_in();
     let options = BoardOptions { store, memory, local_tools, exposure, guard: own_program() };
-    Ok(Board::open(plan, options).await?)
+    let starting = Board::open(plan, options).await?;
+    PromptTools::install(starting.board(), &|name| std::env::var(name).ok());
+    Ok(starting)
 }
 
 /// Waits for the servers of a board and shows the progress.

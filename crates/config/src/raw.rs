@@ -64,8 +64,8 @@ pub(crate) struct RawTool {
     /// models see the tool.
     #[schemars(required, length(min = 1), extend("examples" = ["get_customer", "customers.get_customer"]))]
     pub(crate) name: Option<String>,
-    /// `mcp-tool`: the entry is written as TrustGraph writes it. `mcp-tool` then names the tool, and `name` is the name
-    /// under which models see it.
+    /// `prompt`: a tool of its own, which a model answers; see `template`. `mcp-tool`: the entry is written as TrustGraph
+    /// writes it: `mcp-tool` names the tool, and `name` is the name under which models see it.
     #[serde(rename = "type")]
     pub(crate) kind: Option<RawToolType>,
     /// With `type: mcp-tool`: the tool, as `tool` or `server.tool`, or the name of a server whose `tool_allowlist` has
@@ -115,6 +115,25 @@ pub(crate) struct RawTool {
     /// Alias of `applicable_states`.
     #[serde(rename = "applicable-states")]
     pub(crate) applicable_states_alias: Option<Vec<String>>,
+    /// With `type: prompt`: the text that the model is asked, as a Jinja template. The declared arguments are its
+    /// variables; one that a caller does not give is empty.
+    #[schemars(length(min = 1), extend("examples" = ["Summarise in {{ words }} words:\n{{ text }}"]))]
+    pub(crate) template: Option<String>,
+    /// With `type: prompt`: the provider of the model. Default: the first of `providers`, else `demo`.
+    #[schemars(length(min = 1), extend("examples" = ["ollama"]))]
+    pub(crate) provider: Option<String>,
+    /// With `type: prompt`: the model. Default: the model of the provider.
+    #[schemars(length(min = 1))]
+    pub(crate) model: Option<String>,
+    /// With `type: prompt`: the system instructions of the model.
+    pub(crate) instructions: Option<String>,
+    /// With `type: prompt`: the tools that the model may call, as names or patterns. Default: none.
+    #[schemars(extend("examples" = [["files.read_*"]]))]
+    pub(crate) tools: Option<Vec<String>>,
+    /// With `type: prompt`: how many prompt tools may run inside each other. With 1 the model may call other tools, but no
+    /// prompt tool.
+    #[schemars(range(min = 1, max = 8), extend("default" = model::DEFAULT_PROMPT_DEPTH))]
+    pub(crate) max_depth: Option<u32>,
 }
 
 /// One declared argument of a tool. What is not set here comes from the schema of the server.
@@ -158,6 +177,7 @@ pub(crate) struct RawArgument {
 #[schemars(inline)]
 pub(crate) enum RawToolType {
     McpTool,
+    Prompt,
 }
 
 /// One MCP server: how to reach it, and which of its tools exist here.

@@ -135,6 +135,15 @@ fn tool_entry(tool: &ToolEntry, at: At<'_>, source: &SourceText<'_>) -> Doc {
     } else {
         fields.put("name", json!(tool.name));
     }
+    if let Some(prompt) = &tool.prompt {
+        fields.put("type", json!("prompt"));
+        fields.put("template", json!(prompt.template));
+        fields.put_written("provider", prompt.provider.as_ref().map(|text| json!(text)));
+        fields.put_written("model", prompt.model.as_ref().map(|text| json!(text)));
+        fields.put_written("instructions", prompt.instructions.as_ref().map(|text| json!(text)));
+        fields.put_texts("tools", &prompt.tools);
+        fields.put("max_depth", json!(prompt.max_depth));
+    }
     fields.put("enabled", json!(tool.enabled));
     fields.put_written("mode", tool.mode.map(|mode| json!(mode.as_str())));
     fields.put_limits(&tool.limits);

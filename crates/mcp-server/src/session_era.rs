@@ -271,14 +271,8 @@ pub(crate) fn context_of(
     principal: &Principal,
     can_stream: bool,
 ) -> RequestContext {
-    let caller = Caller {
-        principal: principal.id.clone(),
-        role: principal.role,
-        owner: client.session.owner.clone(),
-        client: client.info.clone(),
-        session: Some(client.session.id.clone()),
-        face: Face::Mcp,
-    };
+    let caller = Caller { client: client.info.clone(), ..principal.caller(Face::Mcp) };
+    let caller = caller.in_session(client.session.id.clone(), client.session.owner.clone());
     RequestContext {
         caller: Arc::new(caller),
         client: Some(client.clone()),

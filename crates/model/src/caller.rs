@@ -75,18 +75,39 @@ pub struct Caller {
     /// The session in which it is made.
     pub session: Option<Arc<str>>,
     pub face: Face,
+    /// How many prompt tools run around this call: their models made it.
+    pub prompt_depth: u32,
 }
 
 impl Caller {
     /// A principal that acts for itself, in no session and without an MCP client.
     pub fn new(principal: Arc<str>, role: Role, face: Face) -> Self {
         let owner = principal.clone();
-        Self { principal, role, owner, client: ClientInfo::default(), session: None, face }
+        Self {
+            principal,
+            role,
+            owner,
+            client: ClientInfo::default(),
+            session: None,
+            face,
+            prompt_depth: 0,
+        }
     }
 
     /// The user of this machine, who may do everything.
     pub fn local(face: Face) -> Self {
         Self::new("local".into(), Role::Admin, face)
+    }
+
+    /// The model of a prompt tool that this caller called. It has the rights of a client.
+    #[must_use]
+    pub fn inside_prompt_tool(&self) -> Self {
+        Self {
+            role: Role::Client,
+            face: Face::Turn,
+            prompt_depth: self.prompt_depth + 1,
+            ..self.clone()
+        }
     }
 
     /// The same caller in a session of this owner.

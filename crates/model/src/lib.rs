@@ -14,6 +14,7 @@ mod json_text;
 mod limits;
 mod name;
 mod plan;
+mod prompt_tool;
 mod provider;
 mod secret;
 mod server;
@@ -43,6 +44,7 @@ pub use plan::{
     AdmissionMode, LocalToolChoice, NO_TOOLSET, Plan, RequiredOrigin, RootKey, ServerPlan,
     ToolEntry,
 };
+pub use prompt_tool::{DEFAULT_PROMPT_DEPTH, PromptToolPlan};
 pub use provider::{
     DEFAULT_PROVIDER_IDLE_TIMEOUT, DEFAULT_PROVIDER_TOTAL_TIMEOUT, Effort, ModelSettings,
     ProviderAuth, ProviderKind, ProviderPlan, ToolSchemaForm, UnknownProviderKind,

@@ -4,8 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::{
-    ArgumentSpec, DEFAULT_MAX_CONCURRENT, GatewayPlan, LimitsOverlay, ProviderPlan, SecurityPlan,
-    ServerSpec, ToolGrouping, ToolsetPlan,
+    ArgumentSpec, DEFAULT_MAX_CONCURRENT, GatewayPlan, LimitsOverlay, PromptToolPlan, ProviderPlan,
+    SecurityPlan, ServerSpec, ToolGrouping, ToolsetPlan,
 };
 
 /// Value of a server's `toolset` that makes no toolset: its tools are members only of toolsets that list them.
@@ -125,6 +125,8 @@ pub struct ToolEntry {
     pub validate_arguments: Option<bool>,
     /// The groups and states in which a turn may use the tool.
     pub grouping: ToolGrouping,
+    /// What makes it a prompt tool; `None` for settings of another tool.
+    pub prompt: Option<PromptToolPlan>,
 }
 
 impl ToolEntry {
@@ -140,6 +142,7 @@ impl ToolEntry {
             arguments: None,
             validate_arguments: None,
             grouping: ToolGrouping::default(),
+            prompt: None,
         }
     }
 }

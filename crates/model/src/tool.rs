@@ -38,6 +38,16 @@ impl ToolDescriptor {
         }
     }
 
+    /// A tool that takes no arguments.
+    pub fn without_arguments(name: impl Into<String>) -> Self {
+        let schema = serde_json::json!({
+            "type": "object",
+            "properties": {},
+            "additionalProperties": false,
+        });
+        Self { input_schema: JsonText::from(&schema), ..Self::named(name) }
+    }
+
     /// The input schema that `tools/list` shows.
     pub fn shown_schema(&self) -> &JsonText {
         self.listed_schema.as_ref().unwrap_or(&self.input_schema)

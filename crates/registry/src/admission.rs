@@ -1,10 +1,11 @@
 //! Admission: decides for each tool whether it is registered, and with which limits.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use switchboard_model::{
     AdmissionMode, CanonicalName, LimitsOverlay, LocalToolChoice, Naming, Plan, QuarantinedTool,
-    ServerName, ServerPlan, ToolDescriptor,
+    ServerName, ServerPlan, ToolDescriptor, ToolEntry,
 };
 use wildmatch::WildMatch;
 
@@ -49,25 +50,33 @@ pub fn admit(plan: &Plan, local: &[ToolDescriptor], offers: &[Offer<'_>]) -> Adm
     admission
 }
 
-fn admit_local(plan: &Plan, local: &[ToolDescriptor], admission: &mut Admission) {
+fn admit_local(plan: &Plan, built_in: &[ToolDescriptor], admission: &mut Admission) {
     let server = ServerName::local();
+    let prompts = prompt_tools(plan);
+    // A prompt tool replaces the built-in tool of its name.
+    let is_replaced = |tool: &&ToolDescriptor| prompts.iter().any(|it| it.name == tool.name);
+    let local: Vec<_> = built_in.iter().filter(|tool| !is_replaced(tool)).collect();
     let chosen: Vec<&ToolDescriptor> = match &plan.local_tools {
-        LocalToolChoice::All => local.iter().collect(),
+        LocalToolChoice::All => local,
         LocalToolChoice::NamedInTools => {
-            local.iter().filter(|tool| explicit_for(plan, &server, &tool.name).is_some()).collect()
+            let is_named =
+                |tool: &&ToolDescriptor| explicit_for(plan, &server, &tool.name).is_some();
+            local.into_iter().filter(is_named).collect()
         }
         LocalToolChoice::Only(names) => {
-            for name in names.iter().filter(|name| local.iter().all(|tool| tool.name != **name)) {
+            let is_unknown =
+                |name: &&String| !built_in.iter().chain(&prompts).any(|tool| tool.name == **name);
+            for name in names.iter().filter(is_unknown) {
                 admission.violations.push(Violation::UnknownLocalTool {
                     root: plan.root,
                     tool: name.clone(),
-                    known: local.iter().map(|tool| tool.name.clone()).collect(),
+                    known: built_in.iter().map(|tool| tool.name.clone()).collect(),
                 });
             }
-            local.iter().filter(|tool| names.contains(&tool.name)).collect()
+            local.into_iter().filter(|tool| names.contains(&tool.name)).collect()
         }
     };
-    for tool in chosen {
+    for tool in chosen.into_iter().chain(&prompts) {
         let Some(explicit) = explicit_for(plan, &server, &tool.name) else {
             admission.violations.push(Violation::UnconfiguredLocalTool {
                 root: plan.root,
@@ -88,6 +97,16 @@ fn admit_local(plan: &Plan, local: &[ToolDescriptor], admission: &mut Admission)
             });
         }
     }
+}
+
+/// The tools that entries with `type: prompt` define. Their arguments are declared like those of other tools.
+fn prompt_tools(plan: &Plan) -> Vec<ToolDescriptor> {
+    let entries = plan.tools.iter().filter(|entry| entry.prompt.is_some());
+    let defined = |entry: &ToolEntry| ToolDescriptor {
+        description: entry.description.clone(),
+        ..ToolDescriptor::without_arguments(&entry.name)
+    };
+    entries.map(defined).collect()
 }
 
 fn admit_offer(plan: &Plan, offer: &Offer<'_>, admission: &mut Admission) {
@@ -237,6 +256,7 @@ fn registered(
         registered.arguments = explicit.arguments;
         registered.validates_arguments = explicit.validate_arguments.unwrap_or(true);
         registered.grouping = explicit.grouping;
+        registered.prompt = explicit.prompt.map(Arc::new);
     }
     registered
 }
@@ -287,7 +307,7 @@ fn notice_missing(plan: &Plan, offers: &[Offer<'_>], admission: &mut Admission) 
 
 fn notice_unoffered_entry(
     plan: &Plan,
-    entry: &switchboard_model::ToolEntry,
+    entry: &ToolEntry,
     offers: &[Offer<'_>],
     admission: &mut Admission,
 ) {

@@ -5,7 +5,8 @@ use std::time::Duration;
 use pretty_assertions::assert_eq;
 use proptest::prelude::*;
 use switchboard_model::{
-    BUILT_IN_LIMITS, DEFAULT_CONNECT_TIMEOUT, Endpoint, EraChoice, RootKey, ServerSpec, ToolEntry,
+    BUILT_IN_LIMITS, DEFAULT_CONNECT_TIMEOUT, Endpoint, EraChoice, PromptToolPlan, RootKey,
+    ServerSpec,
 };
 
 use super::*;
@@ -582,4 +583,28 @@ proptest! {
             prop_assert!(explicit || !strict);
         }
     }
+}
+
+#[test]
+fn a_prompt_tool_is_a_local_tool_and_says_nothing_about_tools_of_servers() {
+    let prompt = PromptToolPlan {
+        template: "x".into(),
+        provider: None,
+        model: None,
+        instructions: None,
+        tools: Vec::new(),
+        max_depth: 1,
+    };
+    let entry = ToolEntry {
+        prompt: Some(prompt),
+        description: Some("mine".into()),
+        ..entry("search", Some(2), None)
+    };
+    let admission = board(vec![entry]).offers(server("crm", Strict), &["search"]).admit();
+    let names: Vec<_> = admission.tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(names, ["local.search"]);
+    assert_eq!(admission.tools[0].limits.max_instances, 2);
+    assert_eq!(admission.tools[0].descriptor.description.as_deref(), Some("mine"));
+    // The strict server's tool of the same name has no entry.
+    assert_eq!(admission.violations.len(), 1);
 }

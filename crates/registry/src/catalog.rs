@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use switchboard_model::{
-    AdmissionMode, ArgumentSpec, BUILT_IN_LIMITS, CanonicalName, JsonText, ServerName,
-    ToolDescriptor, ToolGrouping, ToolLimits,
+    AdmissionMode, ArgumentSpec, BUILT_IN_LIMITS, CanonicalName, JsonText, PromptToolPlan,
+    ServerName, ToolDescriptor, ToolGrouping, ToolLimits,
 };
 
 /// Longest requested name for which similar names are searched.
@@ -53,6 +53,8 @@ pub struct CatalogTool {
     pub validates_arguments: bool,
     /// The groups and states in which a turn may use it.
     pub grouping: ToolGrouping,
+    /// What makes it a prompt tool.
+    pub prompt: Option<Arc<PromptToolPlan>>,
     /// The only session that may see and call it; `None` for a tool of all sessions.
     pub owner: Option<Arc<str>>,
     /// The name that the owner gave the server, for exposed names and messages. The server in `name` is the internal
@@ -82,6 +84,7 @@ impl CatalogTool {
             offered: None,
             validates_arguments: true,
             grouping: ToolGrouping::default(),
+            prompt: None,
             owner: None,
             alias: None,
         }

@@ -1,7 +1,8 @@
 //! Finds the entries of `toolbox.tools` that apply to a tool.
 
 use switchboard_model::{
-    AdmissionMode, ArgumentSpec, LimitsOverlay, Plan, ServerName, ToolEntry, ToolGrouping,
+    AdmissionMode, ArgumentSpec, LimitsOverlay, Plan, PromptToolPlan, ServerName, ToolEntry,
+    ToolGrouping,
 };
 
 /// The merged settings of all entries that apply to one tool.
@@ -15,12 +16,16 @@ pub(crate) struct Explicit {
     pub(crate) arguments: Option<Vec<ArgumentSpec>>,
     pub(crate) validate_arguments: Option<bool>,
     pub(crate) grouping: ToolGrouping,
+    pub(crate) prompt: Option<PromptToolPlan>,
 }
 
 /// Merges the entry for `server.tool` over the one for `tool`, field by field; `None` if there is neither. If either
 /// entry disables the tool, it is disabled.
 pub(crate) fn explicit_for(plan: &Plan, server: &ServerName, tool: &str) -> Option<Explicit> {
-    let specific = plan.tools.iter().find(|entry| addresses(entry, server, tool));
+    let specific = plan
+        .tools
+        .iter()
+        .find(|entry| addresses(entry, server, tool) || is_prompt_tool(entry, server, tool));
     let general = plan.tools.iter().find(|entry| is_general(plan, entry, tool));
     match (specific, general) {
         (Some(upper), Some(lower)) => Some(Explicit {
@@ -32,6 +37,7 @@ pub(crate) fn explicit_for(plan: &Plan, server: &ServerName, tool: &str) -> Opti
             arguments: upper.arguments.clone().or_else(|| lower.arguments.clone()),
             validate_arguments: upper.validate_arguments.or(lower.validate_arguments),
             grouping: grouping_over(&upper.grouping, &lower.grouping),
+            prompt: upper.prompt.clone(),
         }),
         (Some(entry), None) | (None, Some(entry)) => Some(Explicit {
             limits: entry.limits,
@@ -42,6 +48,7 @@ pub(crate) fn explicit_for(plan: &Plan, server: &ServerName, tool: &str) -> Opti
             arguments: entry.arguments.clone(),
             validate_arguments: entry.validate_arguments,
             grouping: entry.grouping.clone(),
+            prompt: entry.prompt.clone(),
         }),
         (None, None) => None,
     }
@@ -64,7 +71,14 @@ fn grouping_over(upper: &ToolGrouping, lower: &ToolGrouping) -> ToolGrouping {
 pub(crate) fn is_general(plan: &Plan, entry: &ToolEntry, tool: &str) -> bool {
     let local = ServerName::local();
     let mut servers = plan.servers.iter().map(|server| &server.spec.name).chain([&local]);
-    entry.name == tool && !servers.any(|server| tool_at(entry, server).is_some())
+    entry.name == tool
+        && entry.prompt.is_none()
+        && !servers.any(|server| tool_at(entry, server).is_some())
+}
+
+/// Whether the entry defines this tool itself. Such an entry says nothing about tools of servers with the same name.
+fn is_prompt_tool(entry: &ToolEntry, server: &ServerName, tool: &str) -> bool {
+    entry.prompt.is_some() && server.is_local() && entry.name == tool
 }
 
 /// The tool part of the entry's name, if its server part is this server.

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -25,6 +25,7 @@ use crate::first_attempts::{grace_of_reload, wait_for_all};
 use crate::local::LocalTools;
 use crate::max_instances::ConcurrencyTable;
 use crate::offers::Outgoing;
+use crate::prompt_tools::PromptRunner;
 use crate::records::Recorder;
 use crate::snapshot::{PublishedSnapshot, Snapshot};
 use crate::start_error::{StartError, StartFailure};
@@ -78,6 +79,8 @@ pub struct Board {
     pub(crate) store: Store,
     pub(crate) recorder: Recorder,
     pub(crate) local_tools: LocalTools,
+    /// Answers prompt tools.
+    pub(crate) prompt_runner: OnceLock<Arc<dyn PromptRunner>>,
     versions: watch::Receiver<u64>,
     /// The configuration at the start, for settings that only a restart changes.
     first_plan: Arc<Plan>,
@@ -162,6 +165,7 @@ impl Board {
             recorder: Recorder::start(options.store.clone()),
             store: options.store,
             local_tools: options.local_tools,
+            prompt_runner: OnceLock::new(),
             versions,
             first_plan: plan,
             startup: Startup::default(),

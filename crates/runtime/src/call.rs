@@ -335,7 +335,8 @@ impl Board {
         accounting.span = span.clone();
         let answer = if tool.name.server().is_local() {
             // Boxed, so that the future of every other call does not carry the state of the rare local ones.
-            Box::pin(self.run_local(tool, arguments).instrument(span)).await?
+            let caller = call.caller.clone();
+            Box::pin(self.run_local(tool, arguments, caller).instrument(span)).await?
         } else {
             let Some((server, _held)) = &server else {
                 return Err(unavailable(tool, "it is no longer configured").into());
@@ -434,14 +435,21 @@ impl Board {
         &self,
         tool: &CatalogTool,
         arguments: Map<String, Value>,
+        caller: Arc<Caller>,
     ) -> Result<RawCallResult, CallError> {
-        let Some(local) = self.local_tools.get(tool.name.tool()) else {
-            return Err(unavailable(tool, "this program does not have it"));
-        };
         // Called inside the future, so that a panic before the tool returns its own future is caught too.
-        let running = AssertUnwindSafe(async { local.run(arguments).await }).catch_unwind();
+        let running = async {
+            if let Some(prompt) = &tool.prompt {
+                return Ok(self.prepare_prompt(tool, prompt, arguments, caller)?.await);
+            }
+            match self.local_tools.get(tool.name.tool()) {
+                Some(local) => Ok(local.run(arguments).await),
+                None => Err(unavailable(tool, "this program does not have it")),
+            }
+        };
+        let running = AssertUnwindSafe(running).catch_unwind();
         match tokio::time::timeout(tool.limits.timeout, running).await {
-            Ok(Ok(result)) => Ok(RawCallResult::of(&result)),
+            Ok(Ok(result)) => result.map(|result| RawCallResult::of(&result)),
             Ok(Err(_panic)) => {
                 let message = format!("{} failed with an internal error", described(tool));
                 Err(CallError::new(CallErrorKind::Internal, message))

@@ -27,6 +27,7 @@ mod local;
 mod max_instances;
 mod offers;
 mod open_connection;
+mod prompt_tools;
 mod prompts_resources;
 mod reconnect_backoff;
 mod records;
@@ -59,6 +60,7 @@ pub use live_config::{
 };
 pub use local::{LocalTool, LocalTools};
 pub use offers::{Offers, PassFailure, ServerNews};
+pub use prompt_tools::{PromptCall, PromptRunner};
 pub use prompts_resources::{ListKind, PromptsResources};
 pub use refused_call::RefusedCall;
 pub use reload::{ReloadOutcome, watch_config};

@@ -114,7 +114,7 @@ impl NewTurn {
 }
 
 /// The default provider: the first one of the configuration, else the free demo model.
-fn default_name(providers: &Providers) -> String {
+pub(crate) fn default_name(providers: &Providers) -> String {
     let mut all = providers.list().into_iter();
     let configured = all.find(|provider| provider.source == ProviderOrigin::Configured);
     configured.map_or_else(|| ProviderKind::Demo.as_str().to_owned(), |provider| provider.name)

@@ -16,7 +16,7 @@ pub struct Package {
 
 /// The layers, lowest first. A crate may depend on crates of lower layers only.
 const LEVELS: &[&[&str]] = &[
-    &["model", "api", "telemetry"],
+    &["model", "api", "telemetry", "template"],
     &["schema", "config", "registry", "protocol", "chat", "loopback", "demo-server"],
     &["view", "render", "mcp-client", "store"],
     &["auth", "runtime", "wire"],
@@ -35,8 +35,10 @@ const OUTSIDE: &[&str] = &["test-support", "test-program", "xtask", "bench"];
 const HOMES: &[&str] = &["/root/", "/Users/"];
 
 /// Pure crates: neither they nor their dependencies use network, clock, disk or tasks.
-const PURE: &[&str] =
-    &["model", "api", "schema", "config", "registry", "protocol", "chat", "view", "render", "wire"];
+const PURE: &[&str] = &[
+    "model", "api", "template", "schema", "config", "registry", "protocol", "chat", "view",
+    "render", "wire",
+];
 const IMPURE_DEPENDENCIES: &[&str] =
     &["tokio", "reqwest", "rmcp", "sqlx", "axum", "tracing", "notify", "uuid"];
 

@@ -11,6 +11,7 @@ use switchboard_xtask::workspace_root;
 const PAGES: &[&str] = &[
     "ARCHITECTURE.md",
     "docs/life-of-a-tool-call.md",
+    "docs/tool-arguments.md",
     "docs/life-of-a-turn.md",
     "docs/life-of-a-reload.md",
 ];

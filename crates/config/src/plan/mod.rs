@@ -8,6 +8,7 @@ pub(crate) mod endpoint;
 mod gateway;
 mod names;
 mod oauth;
+mod prompt_tool;
 mod provider;
 mod security;
 pub(crate) mod server;

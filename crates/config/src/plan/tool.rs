@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use switchboard_model::{META_TOOLS, ToolEntry, ToolGrouping};
 
+use super::prompt_tool::PROMPT_KEYS;
 use super::{At, Planner, RawLimits, admission_mode};
 use crate::problem::ConfigProblem;
 use crate::raw::{RawServer, RawTool, RawToolType};
@@ -12,20 +13,25 @@ impl Planner<'_> {
     pub(super) fn tool(
         &mut self,
         at: &At<'_>,
-        raw: RawTool,
+        mut raw: RawTool,
         servers: &[(At<'_>, RawServer)],
     ) -> Option<ToolEntry> {
+        self.refuse_keys_of_other_types(at, raw.kind);
         let (name, expose_as) = match raw.kind {
             Some(RawToolType::McpTool) => self.mcp_tool(at, &raw, servers),
-            None => {
-                self.refuse_without_type(at);
-                (raw.name, raw.expose_as)
-            }
+            Some(RawToolType::Prompt) | None => (raw.name.take(), raw.expose_as.take()),
         };
         if let Some(alias) = at.get("applicable-states").filter(|_| at.has("applicable_states")) {
             let help = "both are names of one setting: remove one";
             self.refuse(&alias, "sets the same as `applicable_states`", help);
         }
+        let mut arguments = raw.arguments.take().map(|arguments| self.arguments(at, arguments));
+        let prompt = match raw.kind {
+            Some(RawToolType::Prompt) => {
+                Some(self.prompt_tool(at, &mut raw, arguments.get_or_insert_default())?)
+            }
+            Some(RawToolType::McpTool) | None => None,
+        };
         let limits = RawLimits {
             max_instances: raw.max_instances,
             timeout: raw.timeout,
@@ -35,7 +41,6 @@ impl Planner<'_> {
             max_result_bytes: raw.max_result_bytes,
         };
         let limits = self.limits(at, limits);
-        let arguments = raw.arguments.map(|arguments| self.arguments(at, arguments));
         Some(ToolEntry {
             name: name?,
             limits,
@@ -50,6 +55,7 @@ impl Planner<'_> {
                 state: raw.state,
                 applicable_states: raw.applicable_states.or(raw.applicable_states_alias),
             },
+            prompt,
         })
     }
 
@@ -82,11 +88,21 @@ impl Planner<'_> {
         (Some(only_tool_of(target, servers).unwrap_or_else(|| target.clone())), exposed)
     }
 
-    /// Reports keys that belong to another kind of entry.
-    fn refuse_without_type(&mut self, at: &At<'_>) {
-        if let Some(at) = at.get("mcp-tool") {
+    /// Reports keys that belong to entries of another type.
+    fn refuse_keys_of_other_types(&mut self, at: &At<'_>, kind: Option<RawToolType>) {
+        if kind != Some(RawToolType::McpTool)
+            && let Some(at) = at.get("mcp-tool")
+        {
             let help = "add `type: mcp-tool`, or write the tool into `name` and remove this key";
             self.refuse(&at, "is for an entry with `type: mcp-tool`", help);
+        }
+        for key in PROMPT_KEYS {
+            if kind != Some(RawToolType::Prompt)
+                && let Some(at) = at.get(key)
+            {
+                let help = "add `type: prompt`, or remove this key";
+                self.refuse(&at, "is for an entry with `type: prompt`", help);
+            }
         }
     }
 

@@ -159,3 +159,25 @@ fn checking_is_switched_off_for_a_tool_or_a_server() {
     let servers: Vec<_> = plan.servers.iter().map(|server| server.validate_arguments).collect();
     assert_eq!(servers, [false, true]);
 }
+
+#[test]
+fn a_prompt_tool_is_read_with_its_template_and_its_limits() {
+    let text = "switchboard:\n  toolbox:\n    tools:\n    - name: sum\n      type: prompt\n      description: Sums up\n      \
+                template: 'In {{ words }} words: {{ text }}'\n      provider: ollama\n      model: small\n      \
+                instructions: Be brief\n      tools: ['files.read_*']\n      max_depth: 2\n      timeout: 2m\n      \
+                arguments: [{name: text, required: true}, {name: words, type: integer, default: 20}]\n";
+    let loaded = load_text(text).unwrap();
+    let tool = &loaded.plan.tools[0];
+    let prompt = tool.prompt.as_ref().unwrap();
+    assert_eq!(prompt.template, "In {{ words }} words: {{ text }}");
+    assert_eq!(
+        (prompt.provider.as_deref(), prompt.model.as_deref()),
+        (Some("ollama"), Some("small"))
+    );
+    assert_eq!((prompt.tools.as_slice(), prompt.max_depth), (&["files.read_*".to_owned()][..], 2));
+    let kinds: Vec<_> =
+        tool.arguments.iter().flatten().map(|it| it.kind.unwrap().as_str()).collect();
+    assert_eq!(kinds, ["string", "integer"]);
+    let again = load_text(&loaded.to_yaml()).unwrap();
+    assert_eq!(again.plan.tools, loaded.plan.tools);
+}

@@ -166,6 +166,24 @@ fn servers() {
             "- {type: mcp-tool, name: a, mcp-tool: b}\n- {type: mcp-tool, name: c, mcp-tool: b}"
         )
     );
+    let prompt = |fields: &str| with_tool(&format!("- {{type: prompt, name: a, {fields}}}"));
+    check!("prompt_without_a_template", prompt("description: d"));
+    check!("prompt_that_does_not_compile", prompt("template: 'Hello {{ name'"));
+    check!(
+        "prompt_with_an_unknown_variable",
+        prompt("template: '{{ nam }}', arguments: [{name: name}]")
+    );
+    check!(
+        "prompt_that_does_not_end",
+        prompt(
+            "template: '{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}'"
+        )
+    );
+    check!(
+        "prompt_of_a_server",
+        with_tool("- {type: prompt, name: crm.a, template: x, mode: dynamic}")
+    );
+    check!("prompt_keys_elsewhere", with_tool("- {name: a, template: x, max_depth: 2}"));
     check!("tool_of_an_unknown_type", with_tool("- {type: knowledge-query, name: a}"));
     check!("reserved_name", with_server("- name: local\n  url: http://h\n  mode: strict"));
     check!("invalid_name", with_server("- name: a b\n  url: http://h\n  mode: strict"));
