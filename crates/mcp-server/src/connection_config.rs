@@ -38,6 +38,10 @@ fn read(text: &str) -> Result<Map<String, Value>, Refused> {
     }
     // A `+` in a query is a space; both alphabets are in use, with and without padding.
     let text = text.trim().replace(' ', "+");
+    // A service without settings for this user sends an empty parameter.
+    if text.is_empty() {
+        return Ok(Map::new());
+    }
     let alphabet = if text.contains(['-', '_']) { &URL_SAFE } else { &STANDARD };
     let bytes = GeneralPurpose::new(alphabet, LENIENT).decode(text);
     let bytes = bytes.map_err(|_| refuse("the text is not base64"))?;
@@ -135,6 +139,15 @@ mod tests {
             };
             assert_eq!(status, 400);
             assert!(message.contains("base64 of a JSON object") && !message.contains("s3cret"));
+        }
+    }
+
+    #[test]
+    fn an_empty_text_has_no_settings() {
+        for text in ["", " ", "e30"] {
+            let mut scope = Scope::default();
+            narrow(&mut scope, text).unwrap_or_else(|refused| panic!("{text:?}: {}", refused.1));
+            assert_eq!(scope, Scope::default(), "{text:?}");
         }
     }
 
