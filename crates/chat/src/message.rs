@@ -37,7 +37,11 @@ pub struct Said {
 
 /// A part of a user message, a system message or a tool result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(
+    tag = "type",
+    rename_all = "snake_case",
+    expecting = "a part such as {\"type\": \"text\", \"text\": ...}"
+)]
 pub enum Part {
     Text {
         text: String,

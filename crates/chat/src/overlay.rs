@@ -13,7 +13,12 @@ const MAX_EDITS: usize = 256;
 
 /// One edit. Its index is that of a stored message, independent of other edits; a negative index counts from the end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
+#[serde(
+    tag = "op",
+    rename_all = "snake_case",
+    deny_unknown_fields,
+    expecting = "an edit such as {\"op\": \"delete_at\", \"index\": 0}"
+)]
 pub enum Edit {
     InsertBefore { index: i64, message: Message },
     InsertAfter { index: i64, message: Message },

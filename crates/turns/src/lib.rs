@@ -14,10 +14,12 @@ mod prompt_tools;
 mod tool_epoch;
 mod turn_view;
 mod turns;
+mod words;
 
 pub use error::TurnError;
 pub use live::{LiveTurn, Recorded, TurnEnd};
-pub use new_turn::{NewTurn, Words};
+pub use new_turn::NewTurn;
 pub use prompt_tools::PromptTools;
 pub use turn_view::{TurnList, TurnStreamEvent, TurnView};
 pub use turns::Turns;
+pub use words::Words;

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use switchboard_chat::{Edit, FaultKind, ModelFault, Part, Source};
+use switchboard_chat::{Edit, FaultKind, ModelFault, Source};
 use switchboard_model::{Effort, ModelSettings, ProviderKind, ProviderPlan};
 use switchboard_providers::{ProviderEndpoint, ProviderOrigin, Providers, UnknownProvider};
 use switchboard_sessions::Session;
 use utoipa::ToSchema;
 
 use crate::TurnError;
+use crate::words::Words;
 
 /// The user's message and the settings of the turn. Omitted settings are those of the session and its provider.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -64,29 +65,6 @@ pub struct NewTurn {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub max_tokens_total: Option<u64>,
-}
-
-/// Text, or a list of parts.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(
-    untagged,
-    expecting = "`message` must be a text or a list of parts such as {\"type\": \"text\", \"text\": ...}"
-)]
-pub enum Words {
-    Text(String),
-    Parts(Vec<Part>),
-}
-
-impl Words {
-    /// The parts without blank text, which providers reject.
-    pub(crate) fn parts(self) -> Vec<Part> {
-        let mut parts = match self {
-            Self::Text(text) => vec![Part::text(text)],
-            Self::Parts(parts) => parts,
-        };
-        parts.retain(|part| !matches!(part, Part::Text { text } if text.trim().is_empty()));
-        parts
-    }
 }
 
 impl NewTurn {

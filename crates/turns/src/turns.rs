@@ -23,8 +23,9 @@ use crate::TurnError;
 use crate::conversation::{self, StoredConversation};
 use crate::driver::{Driver, DriverState};
 use crate::live::{LiveTurn, TurnEnd};
-use crate::new_turn::{NewTurn, Wanted, Words};
+use crate::new_turn::{NewTurn, Wanted};
 use crate::tool_epoch::ToolEpoch;
+use crate::words::Words;
 
 /// How long, and how many, ended turns stay readable.
 const REMEMBER: Duration = Duration::from_mins(10);
