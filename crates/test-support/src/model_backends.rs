@@ -10,6 +10,7 @@
 //!
 //! [`DrivenModel`] is for running whole agent programs: the test itself is the model, and nothing is checked.
 
+mod account;
 mod anthropic_check;
 mod anthropic_events;
 mod anthropic_model;
@@ -39,6 +40,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
+pub use account::{Account, SECRET};
 pub use backend::Backend;
 pub use driven::{DrivenModel, ModelTurn};
 pub use findings::Violation;

@@ -1,91 +1,21 @@
 //! A board with a real MCP server and every fake model backend.
 
-use switchboard_test_support::model_backends::{Backend, FakeBackends, ModelRequest};
+pub(crate) use switchboard_test_support::model_backends::{Account, SECRET};
+use switchboard_test_support::model_backends::{FakeBackends, ModelRequest};
 use switchboard_test_support::{ScriptedServer, Tool};
 
 use crate::chat::Api;
 use crate::support::{Home, Serve, dynamic, server};
 use crate::talk::Talk;
 
-/// A part of every key: it must be in nothing that the program says.
-pub(crate) const SECRET: &str = "hunter2-s3cret";
-
-/// A way to a backend: how it is configured, and with which credentials.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Account {
-    pub(crate) name: &'static str,
-    pub(crate) backend: Backend,
-    /// All of its key, as the backend gets it.
-    pub(crate) key: &'static str,
-    settings: &'static str,
-}
-
-pub(crate) const OPENAI: Account = Account {
-    name: "openai",
-    backend: Backend::OpenAi,
-    key: "sk-hunter2-s3cret",
-    settings: "kind: openai, api_key: sk-hunter2-s3cret, model: gpt-5.5",
-};
-pub(crate) const CHATGPT: Account = Account {
-    name: "chatgpt",
-    backend: Backend::ChatGpt,
-    key: "token-hunter2-s3cret",
-    settings: "kind: chatgpt, bearer: token-hunter2-s3cret, account: acct-1, model: gpt-5.5",
-};
-pub(crate) const CHAT: Account = Account {
-    name: "chat",
-    backend: Backend::Chat,
-    key: "local-hunter2-s3cret",
-    settings: "kind: openai-chat, api_key: local-hunter2-s3cret, model: llama",
-};
-pub(crate) const ANTHROPIC: Account = Account {
-    name: "anthropic",
-    backend: Backend::Anthropic,
-    key: "sk-ant-api-hunter2-s3cret",
-    settings: "kind: anthropic, api_key: sk-ant-api-hunter2-s3cret, model: claude-opus-5-5",
-};
-pub(crate) const CLAUDE_BEARER: Account = Account {
-    name: "claude-bearer",
-    backend: Backend::Anthropic,
-    key: "oat-hunter2-s3cret",
-    settings: "kind: anthropic, bearer: oat-hunter2-s3cret, model: claude-opus-5-5",
-};
-pub(crate) const GEMINI: Account = Account {
-    name: "gemini",
-    backend: Backend::Gemini,
-    key: "AIza-hunter2-s3cret",
-    settings: "kind: gemini, api_key: AIza-hunter2-s3cret, model: gemini-3.1-pro-preview",
-};
-/// Without a project: Google is asked for it.
-pub(crate) const CODE_ASSIST: Account = Account {
-    name: "code-assist",
-    backend: Backend::CodeAssist,
-    key: "ya29-hunter2-s3cret",
-    settings: "kind: code-assist, bearer: ya29-hunter2-s3cret, model: gemini-3.1-pro-preview",
-};
-
-pub(crate) const ACCOUNTS: [Account; 7] =
-    [OPENAI, CHATGPT, CHAT, ANTHROPIC, CLAUDE_BEARER, GEMINI, CODE_ASSIST];
-
-impl Account {
-    /// Its entry in `providers`, at these fakes.
-    pub(crate) fn entry(self, name: &str, fake: &FakeBackends, more: &str) -> String {
-        let url = match self.backend {
-            Backend::OpenAi | Backend::ChatGpt | Backend::Chat => fake.base_url(self.backend),
-            // Their paths begin with the version.
-            Backend::Anthropic | Backend::Gemini | Backend::CodeAssist => fake.root_url(),
-        };
-        let more = if more.is_empty() { String::new() } else { format!(", {more}") };
-        format!("{{name: {name}, base_url: \"{url}\", {}{more}}}", self.settings)
-    }
-
-    /// The next account with another backend.
-    pub(crate) fn other(self) -> Self {
-        let place = ACCOUNTS.iter().position(|account| *account == self).unwrap();
-        let mut others = ACCOUNTS.iter().cycle().skip(place + 1);
-        *others.find(|other| other.backend != self.backend).unwrap()
-    }
-}
+pub(crate) const OPENAI: Account = Account::OPENAI;
+pub(crate) const CHATGPT: Account = Account::CHATGPT;
+pub(crate) const CHAT: Account = Account::CHAT;
+pub(crate) const ANTHROPIC: Account = Account::ANTHROPIC;
+pub(crate) const CLAUDE_BEARER: Account = Account::CLAUDE_BEARER;
+pub(crate) const GEMINI: Account = Account::GEMINI;
+pub(crate) const CODE_ASSIST: Account = Account::CODE_ASSIST;
+pub(crate) const ACCOUNTS: [Account; 7] = Account::ALL;
 
 /// A running board. `shop` has tools that echo.
 #[derive(Debug)]
@@ -155,7 +85,7 @@ impl Lab {
 
     /// The requests for answers, oldest first.
     pub(crate) fn bodies(&self, account: Account) -> Vec<ModelRequest> {
-        answers(&self.fake, account)
+        self.fake.answers(account)
     }
 
     /// Nothing that was sent breaks a rule of its backend, and no key is in what was logged.
@@ -163,16 +93,6 @@ impl Lab {
     pub(crate) fn is_clean(&self) {
         assert_clean(&self.fake, &self.serve);
     }
-}
-
-/// The requests for answers, oldest first: Code Assist is asked for other things, too.
-pub(crate) fn answers(fake: &FakeBackends, account: Account) -> Vec<ModelRequest> {
-    let is_answer =
-        |path: &str| !path.contains("/v1internal") || path.contains(":streamGenerateContent");
-    let requests = fake.requests().into_iter();
-    requests
-        .filter(|request| request.backend == account.backend && is_answer(&request.path))
-        .collect()
 }
 
 #[track_caller]
