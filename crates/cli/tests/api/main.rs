@@ -1,8 +1,6 @@
 //! The API document and the API: a linter checks the document, a fuzzer sends valid and invalid requests to a running
 //! board, and every response must match the document.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests, and what they are made of")]
-
-mod problems;
+#![expect(clippy::expect_used, reason = "tests, and what they are made of")]
 
 use switchboard_test_program::support;
 

@@ -105,23 +105,6 @@ async fn every_change_through_the_api_is_one_step_one_event_and_in_the_next_rend
     assert_eq!(other.names().await, [&SHOP[..], &NOTES].concat());
 }
 
-#[tokio::test]
-async fn what_changes_no_tool_is_no_step_and_no_event() {
-    let board = two_servers("").await;
-    let serve = board.home.serve().await;
-    let chat = Api::of(&serve).new_chat(json!({})).await;
-    let events = chat.follow(None).await;
-    chat.patch(json!({"title": "Only a title", "provider": "openai", "model": "m"})).await;
-    chat.patch(json!({})).await;
-    // They are as they are said to be.
-    chat.put("/toolsets/buy", json!({"enabled": true})).await;
-    chat.put("/bindings", json!({"servers": null})).await;
-    chat.put("/tools/shop.find", json!({"enabled": null})).await;
-    assert_eq!(chat.view().await["title"], "Only a title");
-    assert_eq!(chat.revision().await, 1);
-    events.settles(1).await;
-}
-
 /// A server that sends change notifications.
 async fn listening(server: &ScriptedServer) {
     wait_until(PATIENCE, async || (server.open_streams() > 0).then_some(())).await;
@@ -181,56 +164,6 @@ async fn every_change_of_a_server_is_one_step_one_event_and_in_the_next_renderin
     assert_eq!(chat.names().await, [&SHOP[..], &NOTES].concat());
     // Who is bound to another server saw none of it.
     assert_eq!((others.heard().len(), bound.revision().await), (1, 1));
-}
-
-#[tokio::test]
-async fn who_comes_back_is_told_each_step_in_between_or_to_begin_again() {
-    let board = two_servers("").await;
-    let serve = board.home.serve().await;
-    let chat = Api::of(&serve).new_chat(json!({})).await;
-    for is_on in [false, true, false] {
-        chat.put("/toolsets/buy", json!({ "enabled": is_on })).await;
-    }
-    let check = async |last: &str, expected: &[(&str, &str)]| {
-        let heard = chat.follow(Some(last)).await.settles(expected.len()).await;
-        let told: Vec<_> = heard.iter().map(|event| (&*event.name, &*event.id)).collect();
-        assert_eq!(told, expected, "after {last}");
-    };
-    check("1", &[("revision", "2"), ("revision", "3"), ("revision", "4")]).await;
-    check("3", &[("revision", "4")]).await;
-    check("4", &[]).await;
-    for unknown in ["0", "5", "999", "18446744073709551615", "-1", "nonsense"] {
-        check(unknown, &[("reset", "4")]).await;
-    }
-    // After that, it behaves as for every session.
-    let events = chat.follow(Some("3")).await;
-    events.settles(1).await;
-    chat.put("/toolsets/buy", json!({"enabled": true})).await;
-    assert_eq!(events.settles(2).await[1].id, "5");
-    // What is older than what is remembered cannot be told step by step.
-    for at in 0..70 {
-        chat.put("/toolsets/buy", json!({ "enabled": at % 2 == 1 })).await;
-    }
-    check("5", &[("reset", "75")]).await;
-    check("74", &[("revision", "75")]).await;
-}
-
-#[tokio::test]
-async fn who_follows_a_session_that_ends_or_a_program_that_stops_is_let_go() {
-    let board = two_servers("").await;
-    let mut serve = board.home.serve().await;
-    let (ended, kept) = {
-        let api = Api::of(&serve);
-        (api.new_chat(json!({})).await, api.new_chat(json!({})).await)
-    };
-    let (mut ended_events, mut kept_events) = (ended.follow(None).await, kept.follow(None).await);
-    kept_events.settles(1).await;
-    assert_eq!(ended.delete("").await.status, 204);
-    ended_events.ended().await;
-    ended.api.get(&ended.path("/events")).await.refused(404, "unknown_session");
-    serve.signal("TERM");
-    kept_events.ended().await;
-    assert!(serve.ended().await.success());
 }
 
 #[tokio::test]

@@ -4,7 +4,6 @@
 
 mod changes;
 mod commands;
-mod concurrency;
 mod faces;
 mod horrors;
 mod order;

@@ -1,8 +1,8 @@
-//! Access to tools in a session: policy, owners, enabled toolsets, names, allow lists and meta-tools.
+//! Access to tools in a session: policy, enabled toolsets, names, allow lists and meta-tools.
 
 use pretty_assertions::assert_eq;
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 use switchboard_test_support::Tool;
 
 use crate::board::{META_NAMES, meta_and, shop_tools, two_servers};
@@ -64,65 +64,6 @@ async fn what_policy_hides_is_reachable_in_a_session_by_no_way() {
         }
         assert_eq!(board.notes.stats().total_calls() + board.shop.stats().total_calls(), 0);
     }
-}
-
-fn key(home: &Home, name: &str, role: &str) -> String {
-    let made = home.line(&format!("key add {name} --role {role} --json")).expect(0).json();
-    made["key"].as_str().unwrap().to_owned()
-}
-
-/// Everything that can be asked of a session.
-fn requests() -> Vec<(Method, &'static str, Option<Value>)> {
-    let on = json!({"enabled": true});
-    vec![
-        (Method::GET, "", None),
-        (Method::GET, "/tools", None),
-        (Method::GET, "/toolsets", None),
-        (Method::GET, "/snapshot", None),
-        (Method::GET, "/render?provider=mcp", None),
-        (Method::GET, "/events", None),
-        (Method::PATCH, "", Some(json!({"title": "mine now"}))),
-        (Method::PUT, "/bindings", Some(json!({"servers": ["shop"]}))),
-        (Method::PUT, "/toolsets/buy", Some(on.clone())),
-        (Method::PUT, "/tools/shop.find", Some(on)),
-        (Method::PUT, "/servers/own", Some(json!({"url": "https://example.com/mcp"}))),
-        (Method::DELETE, "/servers/own", None),
-        (Method::POST, "/tools/shop.find/call", Some(json!({}))),
-        (Method::DELETE, "", None),
-    ]
-}
-
-#[tokio::test]
-async fn a_session_of_somebody_else_is_like_none_and_an_operator_sees_all() {
-    let board = two_servers("").await;
-    let [alice, bob] = ["alice", "bob"].map(|name| key(&board.home, name, "client"));
-    let boss = key(&board.home, "boss", "operator");
-    let serve = board.home.serve().await;
-    let api = Api::of(&serve);
-    let chat = api.with_key(&alice).new_chat(json!({"id": "work"})).await;
-    let stranger = chat.as_seen_with(&bob);
-    let nowhere = api.with_key(&bob).chat("nowhere");
-    for (method, tail, body) in requests() {
-        let answer = stranger.api.send(method.clone(), &stranger.path(tail), body.clone()).await;
-        let said = answer.refused(404, "unknown_session");
-        let answer = nowhere.api.send(method.clone(), &nowhere.path(tail), body).await;
-        let none = answer.refused(404, "unknown_session");
-        assert_eq!(said.replace("work", "nowhere"), none, "{method} {tail}");
-    }
-    assert_eq!(stranger.api.sessions().await, Vec::<Value>::new());
-    let view = chat.view().await;
-    assert_eq!((view["title"].clone(), view["tools_revision"].clone()), (Value::Null, json!(1)));
-    // The name is taken all the same.
-    let again = stranger.api.send(Method::POST, "/sessions", Some(json!({"id": "work"}))).await;
-    again.refused(409, "session_exists");
-    let operator = chat.as_seen_with(&boss);
-    assert_eq!(operator.view().await["owner"], view["owner"]);
-    operator.patch(json!({"title": "seen by the boss"})).await;
-    operator.call("shop__find", json!({})).await;
-    assert_eq!(operator.api.sessions().await.len(), 1);
-    assert_eq!(chat.view().await["title"], "seen by the boss");
-    assert_eq!(operator.delete("").await.status, 204);
-    chat.api.get(&chat.path("")).await.refused(404, "unknown_session");
 }
 
 #[tokio::test]

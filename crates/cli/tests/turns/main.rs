@@ -2,10 +2,8 @@
 //! backend has found a violation, and the stored conversation is valid.
 #![expect(clippy::unwrap_used, reason = "tests, and what they are made of")]
 
-mod apply_now;
 mod bad_input;
 mod calls;
-mod face;
 mod lab;
 mod official;
 mod overlays;
@@ -13,6 +11,5 @@ mod restarts;
 mod switching;
 mod talk;
 mod thinking;
-mod tool_changes;
 
 use switchboard_test_program::{chat, events, support};

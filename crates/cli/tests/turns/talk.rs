@@ -51,25 +51,9 @@ impl Talk {
         Events::of(response)
     }
 
-    pub(crate) async fn follow(&self, turn: &str, last: Option<&str>) -> Events {
-        let path = self.chat.path(&format!("/turns/{turn}/events"));
-        let mut request = self.chat.api.request(Method::GET, &path);
-        if let Some(last) = last {
-            request = request.header("last-event-id", last);
-        }
-        let response = request.send().await.unwrap();
-        assert_eq!(response.status(), StatusCode::OK);
-        Events::of(response)
-    }
-
     /// A turn from its first event to its last.
     pub(crate) async fn hear(&self, body: Value) -> EventReceiver {
         heard_out(self.begin(body).await).await
-    }
-
-    pub(crate) async fn cancel(&self, turn: &str) -> Value {
-        let path = self.chat.path(&format!("/turns/{turn}/cancel"));
-        self.chat.api.send(Method::POST, &path, None).await.good()
     }
 
     /// A change that the running turn sees at once.

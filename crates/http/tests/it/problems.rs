@@ -1,43 +1,43 @@
 //! Every invalid request is answered with a problem document, including requests that axum itself rejects.
 
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::support::{Home, Serve, yaml};
+use crate::api_server::{Answer, Api, ApiServer, yaml};
 
-async fn board() -> (Home, Serve) {
-    let home = Home::new(yaml(&["{name: sum_numbers}"], &[]));
-    let serve = home.serve().await;
-    (home, serve)
+async fn board() -> (ApiServer, Api) {
+    let server = ApiServer::start(&yaml(&["{name: sum_numbers}"], &[])).await;
+    let api = server.api();
+    (server, api)
 }
 
 /// What is sent: method, path, content type, body.
 type Sent<'a> = (Method, &'a str, Option<&'a str>, String);
 
-async fn check(serve: &Serve, sent: Sent<'_>, status: u16, kind: &str, detail: &str) {
+async fn check(api: &Api, sent: Sent<'_>, status: u16, kind: &str, detail: &str) {
     let (method, path, content_type, body) = sent;
-    let shown = format!("{method} {path} {content_type:?}");
-    let mut request = serve.http.request(method, serve.at(path)).body(body);
+    let shown = format!("{method} {path} {content_type:?} {body}");
+    let mut request = api.request(method, path).body(body);
     if let Some(content_type) = content_type {
         request = request.header("content-type", content_type);
     }
-    let response = request.send().await.unwrap();
-    assert_eq!(response.status().as_u16(), status, "{shown}");
-    assert_eq!(response.headers()["content-type"], "application/problem+json", "{shown}");
-    let is_allow_told = response.headers().contains_key("allow");
-    assert_eq!(is_allow_told, status == 405, "{shown}");
-    let problem: Value = response.json().await.unwrap();
-    assert_eq!(problem["type"], format!("urn:switchboard:problem:{kind}"), "{shown}");
-    assert_eq!(problem["status"], status, "{shown}");
-    let said = problem["detail"].as_str().unwrap();
+    let answer = Answer::of(request).await;
+    assert_eq!(answer.headers.contains_key("allow"), answer.status == 405, "{shown}");
+    let said = answer.problem(status, kind);
     assert!(said.contains(detail), "{shown}: {said}");
+    for word in ["untagged", " enum ", " struct "] {
+        assert!(!said.contains(word), "{shown} is answered in words of the source: {said}");
+    }
 }
 
 #[tokio::test]
 async fn a_body_that_cannot_be_read_is_a_problem() {
-    let (_home, serve) = board().await;
+    let (_server, api) = board().await;
     let json = Some("application/json");
+    let deep = format!("{{\"arguments\": {}1{}}}", "[".repeat(10_000), "]".repeat(10_000));
     let (call, sessions) = ("/api/v1/tools/sum_numbers/call", "/api/v1/sessions");
+    let turns = "/api/v1/sessions/work/turns";
+    api.new_session(json!({"id": "work"})).await;
     for (path, kind, body, status, detail) in [
         (call, json, "{", 400, "EOF"),
         (call, json, "", 400, "EOF"),
@@ -45,19 +45,33 @@ async fn a_body_that_cannot_be_read_is_a_problem() {
         (call, Some("text/plain"), "{}", 415, "application/json"),
         (call, json, "[]", 422, "expected an object"),
         (call, json, "{\"argument\": {}}", 422, "`argument`"),
+        (call, json, "null", 422, "expected an object"),
+        (call, json, &deep, 400, "recursion limit exceeded"),
         (sessions, json, "[\"work\"]", 422, "expected an object"),
         (sessions, json, "{\"id\": \"a b\"}", 422, "cannot name a session"),
+        (sessions, json, "{\"id\": 7}", 422, "id: invalid type: integer `7`"),
+        (sessions, json, "{\"toolsets\": [\"x\"]}", 422, "toolsets: invalid type: sequence"),
+        (
+            turns,
+            json,
+            "{\"message\": 7}",
+            422,
+            "message: invalid type: integer `7`, expected a text",
+        ),
+        (turns, json, "{\"message\": [{\"type\": \"video\"}]}", 422, "unknown variant `video`"),
+        (turns, json, "{\"message\": [7]}", 422, "message[0]: invalid type: integer `7`"),
+        (turns, json, "{\"message\": \"x\", \"edits\": [7]}", 422, "edits[0]: invalid type"),
+        (turns, json, "{\"messages\": \"x\"}", 422, "unknown field `messages`"),
     ] {
         let sent = (Method::POST, path, kind, body.to_owned());
-        check(&serve, sent, status, "bad_request", detail).await;
+        check(&api, sent, status, "bad_request", detail).await;
     }
 }
 
 #[tokio::test]
 async fn a_path_or_a_query_that_cannot_be_read_is_a_problem() {
-    let (_home, serve) = board().await;
-    let made = serve.http.post(serve.at("/api/v1/sessions")).json(&json!({"id": "work"}));
-    assert_eq!(made.send().await.unwrap().status().as_u16(), 201);
+    let (_server, api) = board().await;
+    api.new_session(json!({"id": "work"})).await;
     let long = format!("/api/v1/calls?tool={}", "x".repeat(513));
     for (method, path, detail) in [
         (Method::GET, "/api/v1/tools/%ff", "UTF-8"),
@@ -67,6 +81,7 @@ async fn a_path_or_a_query_that_cannot_be_read_is_a_problem() {
         (Method::GET, "/api/v1/results/a?offset=-1", "offset"),
         (Method::GET, "/api/v1/results/a?offset=9007199254740992", "at most 9007199254740991"),
         (Method::GET, "/api/v1/results/a?length=18446744073709551616", "length"),
+        (Method::GET, "/api/v1/calls?limit=x", "limit"),
         (Method::GET, "/api/v1/calls?limit=0", "`limit` is 1 to 1000"),
         (Method::GET, "/api/v1/calls?limit=1001", "`limit` is 1 to 1000"),
         (Method::GET, "/api/v1/calls?limit=1&limit=2", "limit"),
@@ -83,17 +98,16 @@ async fn a_path_or_a_query_that_cannot_be_read_is_a_problem() {
         (Method::GET, &long, "`tool` has at most 512 characters"),
     ] {
         let sent = (method, path, Some("application/json"), "{}".to_owned());
-        check(&serve, sent, 400, "bad_request", detail).await;
+        check(&api, sent, 400, "bad_request", detail).await;
     }
 }
 
 #[tokio::test]
 async fn what_a_session_cannot_be_is_a_problem() {
-    let (_home, serve) = board().await;
+    let (_server, api) = board().await;
     let json = Some("application/json");
     let at = |path: &str| format!("/api/v1/sessions{path}");
-    let made = serve.http.post(serve.at(&at(""))).json(&json!({"id": "work"}));
-    assert_eq!(made.send().await.unwrap().status().as_u16(), 201);
+    api.new_session(json!({"id": "work"})).await;
     let long = json!({"title": "ä".repeat(513)}).to_string();
     for (method, path, body, status, kind, detail) in [
         (Method::POST, "", r#"{"id": "work"}"#, 409, "session_exists", "'work' already"),
@@ -140,24 +154,31 @@ async fn what_a_session_cannot_be_is_a_problem() {
         (Method::GET, "/other/tools", "", 404, "unknown_session", "no session 'other'"),
     ] {
         let sent = (method, &*at(path), json, body.to_owned());
-        check(&serve, sent, status, kind, detail).await;
+        check(&api, sent, status, kind, detail).await;
     }
     let title = json!({"title": "ä".repeat(512)});
-    let changed = serve.http.patch(serve.at(&at("/work"))).json(&title);
-    assert_eq!(changed.send().await.unwrap().status().as_u16(), 200);
+    assert_eq!(api.patch(&at("/work"), title.clone()).await.good()["title"], title["title"]);
 }
 
 #[tokio::test]
 async fn paths_and_methods_that_are_not_there_are_problems() {
-    let (_home, serve) = board().await;
+    let (_server, api) = board().await;
     let sent = |method, path| (method, path, None, String::new());
-    for path in
-        ["/api", "/api/v1", "/api/v1/", "/api/v1/tools/", "/api/v2/tools", "/api/v1/tools/a/b/c"]
-    {
-        check(&serve, sent(Method::GET, path), 404, "not_found", path).await;
+    for path in [
+        "/nowhere",
+        "/api",
+        "/api/v1",
+        "/api/v1/",
+        "/api/v1/tools/",
+        "/api/v2/tools",
+        "/api/v1/tools/a/b/c",
+    ] {
+        check(&api, sent(Method::GET, path), 404, "not_found", path).await;
     }
     for (method, path) in [
         (Method::PUT, "/api/v1/tools"),
+        (Method::DELETE, "/api/v1/tools"),
+        (Method::POST, "/healthz"),
         (Method::POST, "/api/v1/calls"),
         (Method::GET, "/api/v1/tools/sum_numbers/call"),
         (Method::PATCH, "/api/v1/sessions"),
@@ -169,6 +190,6 @@ async fn paths_and_methods_that_are_not_there_are_problems() {
         (Method::OPTIONS, "/api/v1/servers"),
         (Method::POST, "/readyz"),
     ] {
-        check(&serve, sent(method, path), 405, "method_not_allowed", path).await;
+        check(&api, sent(method, path), 405, "method_not_allowed", path).await;
     }
 }

@@ -1,34 +1,31 @@
-//! Tests of turns with the demo model on a board of their own: callers that disconnect, come too early, or come at once.
-
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by ending")]
+//! The life of a turn with the demo model: callers that disconnect, come too early or come at once, and the shutdown.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use pretty_assertions::assert_eq;
 use switchboard_chat::{Block, History, Message, Reply, TurnStatus};
-use switchboard_model::{
-    LocalToolChoice, Plan, ProviderAuth, ProviderKind, ProviderPlan, Secret, ToolEntry,
-    ToolSchemaForm,
-};
+use switchboard_model::{LocalToolChoice, Plan, ProviderPlan, ToolEntry};
 use switchboard_runtime::{Board, BoardOptions, ExposureRule, LocalTools, Memory};
 use switchboard_sessions::{Change, Session, SessionService};
 use switchboard_store::Store;
-use switchboard_test_support::model_backends::{Backend, FakeBackends, Step};
-use switchboard_turns::{LiveTurn, NewTurn, TurnError, Turns, Words};
+use switchboard_turns::{LiveTurn, NewTurn, TurnError, Turns};
 
-struct Bench {
-    board: Arc<Board>,
+use crate::lab;
+
+/// A board with local tools only, and one session.
+pub(crate) struct Bench {
+    pub(crate) board: Arc<Board>,
     sessions: Arc<SessionService>,
-    turns: Arc<Turns>,
-    session: Arc<Session>,
+    pub(crate) turns: Arc<Turns>,
+    pub(crate) session: Arc<Session>,
 }
 
-async fn bench() -> Bench {
+pub(crate) async fn bench() -> Bench {
     bench_with(Vec::new()).await
 }
 
-async fn bench_with(providers: Vec<ProviderPlan>) -> Bench {
+pub(crate) async fn bench_with(providers: Vec<ProviderPlan>) -> Bench {
     let tools = ["sum_numbers", "multiply_numbers"].map(ToolEntry::named).to_vec();
     let local_tools = LocalToolChoice::NamedInTools;
     let plan = Plan { tools, local_tools, providers, ..Plan::default() };
@@ -48,20 +45,19 @@ async fn bench_with(providers: Vec<ProviderPlan>) -> Bench {
 }
 
 impl Bench {
-    async fn say(&self, text: &str) -> Result<Arc<LiveTurn>, TurnError> {
+    pub(crate) async fn say(&self, text: &str) -> Result<Arc<LiveTurn>, TurnError> {
         self.turns.begin(&self.session, said(None, text)).await
     }
 
-    async fn end(self) {
+    pub(crate) async fn end(self) {
         self.turns.shutdown(Duration::ZERO).await;
         self.sessions.shutdown().await;
         self.board.shutdown(Duration::ZERO).await;
     }
 }
 
-fn said(id: Option<&str>, text: &str) -> NewTurn {
-    let message = Some(Words::Text(text.into()));
-    NewTurn { id: id.map(str::to_owned), message, ..NewTurn::default() }
+pub(crate) fn said(id: Option<&str>, text: &str) -> NewTurn {
+    NewTurn { id: id.map(str::to_owned), ..lab::said(text) }
 }
 
 fn last_name(turn: &LiveTurn) -> &'static str {
@@ -205,58 +201,4 @@ async fn the_end_of_the_board_ends_turns_and_keeps_what_was_said() {
     assert_eq!(messages.len(), 2, "{messages:?}");
     assert_eq!(bench.say("x").await.unwrap_err(), TurnError::Stopping);
     bench.end().await;
-}
-
-/// The field for what a tool takes in each request, where the first request with the newer one is refused.
-async fn declared(tool_schema: ToolSchemaForm) -> Vec<(TurnStatus, Vec<&'static str>)> {
-    let fakes = FakeBackends::start().await;
-    if tool_schema != ToolSchemaForm::Parameters {
-        let unknown = "Invalid JSON payload received. Unknown name \"parametersJsonSchema\" at \
-                       'tools[0].function_declarations[0]': Cannot find field.";
-        let body = serde_json::json!({"error": {"code": 400, "status": "INVALID_ARGUMENT", "message": unknown}});
-        fakes.script(Backend::Gemini, [Step::new().status(400, &[], body.to_string())]);
-    }
-    fakes.script(Backend::Gemini, [Step::text("one"), Step::text("two")]);
-    let bench = bench_with(vec![ProviderPlan {
-        base_url: Some(fakes.root_url().parse().unwrap()),
-        auth: ProviderAuth::ApiKey(Secret::new("key")),
-        model: Some("gemini-2.5-flash".into()),
-        tool_schema,
-        ..ProviderPlan::new("google", ProviderKind::Gemini)
-    }])
-    .await;
-    let mut seen = Vec::new();
-    for text in ["first", "second"] {
-        let before = fakes.requests().len();
-        let turn = NewTurn { provider: Some("google".into()), ..said(None, text) };
-        let turn = bench.turns.begin(&bench.session, turn).await.unwrap();
-        let status = turn.ended().await.unwrap().status;
-        let fields = fakes.requests().into_iter().skip(before).map(|request| {
-            let declaration = &request.body["tools"][0]["functionDeclarations"][0];
-            let fields = ["parametersJsonSchema", "parameters"];
-            fields.into_iter().find(|field| declaration.get(field).is_some()).unwrap()
-        });
-        seen.push((status, fields.collect()));
-    }
-    bench.end().await;
-    seen
-}
-
-#[tokio::test]
-async fn tools_are_declared_in_the_older_form_to_a_backend_that_knows_no_other() {
-    let (newer, older) = ("parametersJsonSchema", "parameters");
-    let (done, failed) = (TurnStatus::Completed, TurnStatus::Failed);
-    // Learned once, and then known.
-    assert_eq!(
-        declared(ToolSchemaForm::Auto).await,
-        [(done, vec![newer, older]), (done, vec![older])]
-    );
-    assert_eq!(
-        declared(ToolSchemaForm::Parameters).await,
-        [(done, vec![older]), (done, vec![older])]
-    );
-    assert_eq!(
-        declared(ToolSchemaForm::JsonSchema).await,
-        [(failed, vec![newer]), (done, vec![newer])]
-    );
 }

@@ -1,0 +1,19 @@
+//! The HTTP server in this process: real sockets, sessions and databases, scripted MCP servers, and the demo model.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by ending")]
+
+mod api_server;
+mod dispatch;
+mod event_reader;
+mod failed_calls;
+mod foreign_hosts;
+mod limits;
+mod owners;
+mod problems;
+mod readiness;
+mod recording_mcp;
+mod roles;
+mod session_events;
+mod session_revisions;
+mod store_outages;
+mod turn_events;
+mod turns;

@@ -1,0 +1,15 @@
+//! Turns in this process: real sessions and databases, a scripted MCP server, and model backends that check every request.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by ending")]
+
+mod apply_now;
+mod cancelling;
+mod concurrency;
+mod conversations;
+mod event_stream;
+mod lab;
+mod lifecycle;
+mod limits;
+mod new_turn;
+mod store_failures;
+mod tool_changes;
+mod tool_schema_form;
