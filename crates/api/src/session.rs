@@ -324,3 +324,31 @@ pub struct ToolsetList {
     pub reason: String,
     pub toolsets: Vec<ToolsetView>,
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[track_caller]
+    fn check(body: &Value, title: &str, tools: &[(&str, Option<bool>)]) {
+        let read: SessionChange = serde_json::from_value(body.clone()).unwrap();
+        assert_eq!(format!("{:?}", read.title), title, "{body}");
+        let named = |(name, is_on): &(&str, Option<bool>)| ((*name).to_owned(), *is_on);
+        assert_eq!(read.tools, tools.iter().map(named).collect(), "{body}");
+        // A client that sends it on says the same.
+        assert_eq!(serde_json::to_value(&read).unwrap(), *body);
+    }
+
+    #[test]
+    fn null_removes_a_setting_and_an_absent_member_keeps_it() {
+        check(&json!({}), "None", &[]);
+        check(&json!({"title": null}), "Some(None)", &[]);
+        check(&json!({"title": "Work"}), r#"Some(Some("Work"))"#, &[]);
+        let tools = json!({"tools": {"a": true, "b": false, "c": null}});
+        check(&tools, "None", &[("a", Some(true)), ("b", Some(false)), ("c", None)]);
+        let unknown = serde_json::from_value::<SessionChange>(json!({"titel": "x"})).unwrap_err();
+        assert!(unknown.to_string().contains("unknown field `titel`"), "{unknown}");
+    }
+}

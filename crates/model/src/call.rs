@@ -344,4 +344,45 @@ mod tests {
         }
         assert_eq!(CallOutcome::from_word("OK"), None);
     }
+
+    #[track_caller]
+    fn check_read(text: &str, expected: Result<ToolResult, &str>) {
+        let read = ToolResult::from_text(text);
+        match expected {
+            Ok(result) => assert_eq!(read, Ok(result), "{text}"),
+            Err(reason) => assert!(read.unwrap_err().contains(reason), "{text}"),
+        }
+    }
+
+    #[test]
+    fn a_result_is_read_as_mcp_writes_it() {
+        let text = r#"{"content": [{"type": "text", "text": "no"}], "isError": true}"#;
+        check_read(text, Ok(ToolResult::error("no")));
+        let text = r#"{"resultType": "complete", "content": [{"type": "text", "text": "x"}]}"#;
+        check_read(text, Ok(ToolResult::text("x")));
+        let structured = ToolResult {
+            content: Vec::new(),
+            structured: Some(serde_json::json!({"n": 1})),
+            ..ToolResult::text("")
+        };
+        check_read(r#"{"structuredContent": {"n": 1}, "isError": null}"#, Ok(structured));
+        let mut extra = ToolResult::text("x");
+        extra.extra.insert("_meta".into(), serde_json::json!({"a": 1}));
+        check_read(&extra.to_value().to_string(), Ok(extra));
+        check_read("[]", Err("the result is not an object"));
+        check_read("{", Err("EOF"));
+        check_read("{}", Err("the result has no `content` list"));
+        check_read(r#"{"content": "x", "structuredContent": {}}"#, Err("no `content` list"));
+    }
+
+    #[test]
+    fn a_caller_gets_only_the_hints_that_it_can_follow() {
+        let error = CallError::new(CallErrorKind::Timeout, "too slow");
+        assert_eq!((error.hint(), error.for_caller()), (None, "too slow".into()));
+        let error = error.with_operator_hint("raise `timeout`").with_hint("ask for less");
+        assert_eq!(error.hint().as_deref(), Some("raise `timeout`; ask for less"));
+        assert_eq!(error.for_caller(), "too slow; ask for less");
+        assert_eq!(error.to_string(), "too slow");
+        assert_eq!(CallId("c1".into()).to_string(), "c1");
+    }
 }

@@ -116,3 +116,30 @@ impl Caller {
         Self { session: Some(session), owner, ..self }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roles_include_those_before_them_and_are_read_as_they_are_written() {
+        assert!(Role::Client < Role::Operator && Role::Operator < Role::Admin);
+        for role in Role::ALL {
+            assert_eq!(Role::from_word(role.as_str()), Some(role));
+        }
+        assert_eq!(Role::from_word("Admin"), None);
+        let faces = [Face::Cli, Face::Http, Face::Mcp, Face::Turn];
+        assert_eq!(faces.map(Face::as_str), ["cli", "http", "mcp", "turn"]);
+    }
+
+    #[test]
+    fn a_caller_keeps_its_principal_in_the_session_of_another_owner() {
+        let caller = Caller::local(Face::Cli);
+        assert_eq!((&*caller.principal, &*caller.owner), ("local", "local"));
+        assert_eq!((caller.role, caller.session.clone()), (Role::Admin, None));
+        let inside = caller.clone().in_session("work".into(), "key:1".into());
+        assert_eq!((&*inside.principal, &*inside.owner), ("local", "key:1"));
+        assert_eq!(inside.session.as_deref(), Some("work"));
+        assert_eq!((inside.role, inside.face), (caller.role, caller.face));
+    }
+}

@@ -259,3 +259,18 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_refusal_says_why_and_what_the_operator_can_change() {
+    for (refusal, why, way_out) in [
+        (EgressRefusal::Denied, "`security.egress.deny` names it", "change `security.egress.deny`"),
+        (
+            EgressRefusal::Special("a reserved address"),
+            "it is a reserved address",
+            "add it to `security.egress.allow`",
+        ),
+    ] {
+        assert_eq!(refusal.to_string(), why);
+        assert!(refusal.hint().ends_with(way_out), "{}", refusal.hint());
+    }
+}

@@ -207,3 +207,21 @@ impl fmt::Display for RequiredOrigin {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_origin_of_required_says_what_to_change_and_is_no_change_of_the_plan() {
+        let (written, entry) = ("board.yaml:7:9".to_owned(), "board.yaml:5:3".to_owned());
+        for (origin, text) in [
+            (RequiredOrigin::Nowhere, "set `required: false` for the server"),
+            (RequiredOrigin::Written(written), "set `required: false` at board.yaml:7:9"),
+            (RequiredOrigin::Entry(entry), "add `required: false` to the server at board.yaml:5:3"),
+        ] {
+            assert_eq!(origin.to_string(), text);
+            assert_eq!(origin, RequiredOrigin::default(), "a moved line is no change");
+        }
+    }
+}

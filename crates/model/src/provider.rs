@@ -213,4 +213,15 @@ mod tests {
         }
         assert!("claude".parse::<ProviderKind>().is_err());
     }
+
+    #[test]
+    fn words_of_settings_are_those_of_the_configuration() {
+        let efforts = [Effort::Minimal, Effort::Low, Effort::Medium, Effort::High];
+        for effort in efforts {
+            let written = serde_json::to_value(effort).unwrap();
+            assert_eq!(written, effort.as_str());
+        }
+        let forms = [ToolSchemaForm::Auto, ToolSchemaForm::JsonSchema, ToolSchemaForm::Parameters];
+        assert_eq!(forms.map(ToolSchemaForm::as_str), ["auto", "json_schema", "parameters"]);
+    }
 }

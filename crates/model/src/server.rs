@@ -350,4 +350,64 @@ mod tests {
             ("npx server dir", "stdio")
         );
     }
+
+    fn spec(endpoint: Endpoint, connect_timeout: Duration) -> ServerSpec {
+        ServerSpec {
+            name: ServerName::new("crm"),
+            place: endpoint.to_string(),
+            endpoint,
+            referenced: Vec::new(),
+            era: EraChoice::Auto,
+            connect_timeout,
+            sharing: Sharing::Shared,
+        }
+    }
+
+    #[test]
+    fn a_child_that_may_take_minutes_to_start_lists_again_within_less() {
+        let child = Endpoint::Stdio {
+            command: "npx".into(),
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            cwd: None,
+        };
+        let url = Url::parse("http://h/mcp").unwrap();
+        let http = Endpoint::Sse { url, headers: BTreeMap::new(), auth: UpstreamAuth::default() };
+        let long = Duration::from_mins(5);
+        assert_eq!(child.default_connect_timeout(), long);
+        assert!(http.default_connect_timeout() < long);
+        assert!(spec(child.clone(), long).list_timeout() < long);
+        assert_eq!(spec(http, long).list_timeout(), long);
+        let second = Duration::from_secs(1);
+        assert_eq!(spec(child, second).list_timeout(), second);
+    }
+
+    #[test]
+    fn the_secret_of_an_oauth_client_is_known_where_it_is_sent() {
+        let sign_in = |secret: Option<&str>| {
+            let secret = secret.map(Secret::new);
+            OAuthGrant::SignIn(SignInClient { secret, ..SignInClient::default() })
+        };
+        let own = |proof: ClientProof| {
+            OAuthGrant::ClientCredentials(OwnClient { id: "me".into(), proof, issuer: None })
+        };
+        let key = ClientProof::Key { pem: Secret::new("pem"), algorithm: SigningAlgorithm::Es256 };
+        for (grant, secret) in [
+            (OAuthGrant::default(), None),
+            (sign_in(None), None),
+            (sign_in(Some("s3cret")), Some("s3cret")),
+            (own(ClientProof::Secret(Secret::new("s3cret"))), Some("s3cret")),
+            (own(key), None),
+        ] {
+            assert_eq!(grant.secret().map(Secret::expose), secret, "{grant:?}");
+        }
+    }
+
+    #[test]
+    fn states_and_sharing_have_the_words_of_tables_and_configurations() {
+        let states = [ServerState::Connecting, ServerState::Ready, ServerState::Unavailable];
+        assert_eq!(states.map(ServerState::as_str), ["connecting", "ready", "unavailable"]);
+        let per_session = Sharing::PerSession { most: 1, idle: Duration::ZERO };
+        assert_eq!([Sharing::Shared, per_session].map(Sharing::as_str), ["shared", "per_session"]);
+    }
 }

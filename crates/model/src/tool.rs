@@ -80,3 +80,18 @@ pub struct UpstreamToolList {
     /// Tools whose definitions are invalid.
     pub quarantined: Vec<QuarantinedTool>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quarantined_tool_is_named_if_it_has_a_name() {
+        let quarantined = |tool: Option<&str>| {
+            QuarantinedTool { tool: tool.map(str::to_owned), reason: "no schema".into() }
+                .to_string()
+        };
+        assert_eq!(quarantined(Some("find")), "'find': no schema");
+        assert_eq!(quarantined(None), "no schema");
+    }
+}

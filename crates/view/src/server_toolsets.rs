@@ -107,3 +107,7 @@ fn sets_of(server: &ServerPlan, plan: &Plan) -> Vec<String> {
     let own = Some(own).filter(|own| own != NO_TOOLSET);
     own.into_iter().chain(others).collect()
 }
+
+#[cfg(test)]
+#[path = "server_toolsets_tests.rs"]
+mod tests;

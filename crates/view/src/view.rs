@@ -541,8 +541,11 @@ pub(crate) fn push_names<'a>(json: &mut String, names: impl Iterator<Item = &'a 
 }
 
 #[cfg(test)]
+#[path = "difference_tests.rs"]
+mod difference_tests;
+#[cfg(test)]
 #[path = "meta_tools_tests.rs"]
 mod meta_tools_tests;
 #[cfg(test)]
 #[path = "view_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -38,7 +38,7 @@ const SETS: [(&str, &[&str]); 5] = [
 pub(super) const ALL_SETS: [&str; 7] =
     ["quotes", "company", "calendar", "earnings", "trade", "market", "notes"];
 
-pub(super) fn owned(names: &[&str]) -> Vec<String> {
+pub(crate) fn owned(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
@@ -56,7 +56,7 @@ pub(super) fn catalog_tool(server: &str, descriptor: ToolDescriptor) -> Arc<Cata
     Arc::new(CatalogTool::new(name, descriptor))
 }
 
-pub(super) fn server(name: &str) -> ServerPlan {
+pub(crate) fn server(name: &str) -> ServerPlan {
     let endpoint = Endpoint::Stdio {
         command: "true".into(),
         args: Vec::new(),
@@ -87,7 +87,7 @@ pub(super) fn server(name: &str) -> ServerPlan {
     }
 }
 
-fn plan() -> Plan {
+pub(super) fn plan() -> Plan {
     let sets = SETS.iter().map(|(name, tools)| ToolsetPlan {
         name: (*name).to_owned(),
         description: format!("About {name}"),
@@ -102,12 +102,12 @@ fn plan() -> Plan {
     }
 }
 
-fn catalog() -> Catalog {
+pub(super) fn catalog() -> Catalog {
     let tools = TOOLS.iter().map(|(server, name, read_only)| tool(server, name, *read_only));
     Catalog::new(7, tools.collect())
 }
 
-pub(super) fn index(change: impl FnOnce(&mut Plan)) -> Arc<Index> {
+pub(crate) fn index(change: impl FnOnce(&mut Plan)) -> Arc<Index> {
     let mut plan = plan();
     change(&mut plan);
     Arc::new(Index::new(&catalog(), &plan))
@@ -124,17 +124,17 @@ fn view_in(index: &Arc<Index>, exposure: &Exposure, scope: Scope, enabled: &[&st
     View::new(index.clone(), exposure, &key)
 }
 
-pub(super) fn dynamic(index: &Arc<Index>, enabled: &[&str]) -> View {
+pub(crate) fn dynamic(index: &Arc<Index>, enabled: &[&str]) -> View {
     view_in(index, &exposure(ExposureMode::Dynamic, &[]), Scope::default(), enabled)
 }
 
-pub(super) fn chosen(index: &Arc<Index>, selection: Selection) -> View {
+pub(crate) fn chosen(index: &Arc<Index>, selection: Selection) -> View {
     let key =
         ViewKey { scope: Arc::default(), selection: Arc::new(selection), past: Arc::default() };
     View::new(index.clone(), &Exposure::default(), &key)
 }
 
-pub(super) fn scoped(scope: Scope) -> View {
+pub(crate) fn scoped(scope: Scope) -> View {
     view_in(&index(|_| {}), &Exposure::default(), scope, &[])
 }
 
