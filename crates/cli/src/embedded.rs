@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use switchboard_auth::{GatekeeperOptions, JwtOptions, KeySetSource};
 use switchboard_config::Loaded;
-use switchboard_mcp_client::SignIns;
 use switchboard_model::{Plan, ServerPlan};
+use switchboard_oauth::SignIns;
 use switchboard_runtime::{
     Board, BoardOptions, ConfigSource, ExposureRule, LocalTools, Memory, StartingBoard,
     StoredTokens,

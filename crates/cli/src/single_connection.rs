@@ -4,8 +4,8 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use switchboard_mcp_client::{ConnectError, ConnectOptions, ConnectProgress, Connection};
-use switchboard_model::{ServerSpec, UpstreamToolList};
+use switchboard_mcp_client::{ConnectOptions, ConnectProgress, Connection};
+use switchboard_model::{ConnectError, ServerSpec, UpstreamToolList};
 use switchboard_runtime::Waiting;
 use tokio::time::Instant;
 

@@ -8,6 +8,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use parking_lot::Mutex;
 use reqwest::{RequestBuilder, Response};
 use switchboard_model::{Endpoint, Secret, UpstreamAuth};
+use switchboard_outbound::CurrentSecret;
 
 /// The bearer token that was last read.
 #[derive(Debug)]
@@ -32,7 +33,7 @@ impl BearerToken {
         Some(Arc::new(bearer))
     }
 
-    pub(crate) fn current(&self) -> Secret {
+    pub(crate) fn token(&self) -> Secret {
         self.current.lock().clone()
     }
 
@@ -42,7 +43,7 @@ impl BearerToken {
     }
 
     pub(crate) fn header(&self) -> Option<HeaderValue> {
-        header_of(&self.current())
+        header_of(&self.token())
     }
 
     /// Reads the file again. Returns whether it now holds another token than `used`. An unreadable or invalid token
@@ -52,22 +53,28 @@ impl BearerToken {
         if let Some(token) = read_token(file).await {
             *self.current.lock() = token;
         }
-        self.current() != *used
+        self.token() != *used
     }
 
     /// Sends a request with the token. If the server rejects the token and the file holds another one, sends the
     /// request once more: a 401 response means that it was not processed.
     pub(crate) async fn send(&self, request: RequestBuilder) -> Result<Response, reqwest::Error> {
-        let used = self.current();
+        let used = self.token();
         let again = request.try_clone();
         let response = with_token(request, &used).send().await?;
         if response.status() == StatusCode::UNAUTHORIZED
             && self.renew(&used).await
             && let Some(again) = again
         {
-            return with_token(again, &self.current()).send().await;
+            return with_token(again, &self.token()).send().await;
         }
         Ok(response)
+    }
+}
+
+impl CurrentSecret for BearerToken {
+    fn current(&self) -> Option<Secret> {
+        Some(self.token())
     }
 }
 
@@ -103,7 +110,7 @@ mod tests {
         let url = "http://h/".parse().unwrap();
         let endpoint = Endpoint::Sse { url, headers: std::collections::BTreeMap::new(), auth };
         let bearer = BearerToken::read(&endpoint).await.unwrap();
-        assert_eq!(bearer.current(), Secret::new("second"));
+        assert_eq!(bearer.token(), Secret::new("second"));
         assert!(bearer.renew(&Secret::new("first")).await, "somebody else has renewed it");
         assert!(!bearer.renew(&Secret::new("second")).await);
         for useless in ["", "  \n", "two\nlines"] {

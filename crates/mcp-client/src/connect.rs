@@ -16,8 +16,11 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::transport::{IntoTransport, StreamableHttpClientTransport};
 use switchboard_model::{
-    Endpoint, Era, EraChoice, Secret, ServerSpec, UpstreamAuth, UpstreamToolList,
+    ConnectError, ConnectErrorKind, Endpoint, Era, EraChoice, Secret, ServerSpec, UpstreamAuth,
+    UpstreamToolList,
 };
+use switchboard_oauth::Authorization;
+use switchboard_outbound::{CurrentSecret, Redactor, error_chain};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use url::Url;
@@ -26,15 +29,13 @@ use crate::bearer::BearerToken;
 use crate::bounds::MAX_MESSAGE_BYTES;
 use crate::connect_progress::ConnectProgress;
 use crate::connection::{ConnectOptions, Connection, ServerInfo};
-use crate::error::{ConnectError, ConnectErrorKind, error_chain};
 use crate::handler::UpstreamHandler;
 use crate::http_client::BoundedClient;
 use crate::http_faults::describe_transport;
+use crate::http_sender::HttpSender;
 use crate::http_transport::HttpWire;
-use crate::oauth::Authorization;
 use crate::pending_requests::{MessageSink, PendingRequests};
 use crate::probe::{Verdict, probe_era};
-use crate::redaction::Redactor;
 use crate::request::Features;
 use crate::sse::{RequestTo, SseTransport};
 use crate::stdio::{ChildProcess, ChildStreams, StdioCommand};
@@ -247,7 +248,7 @@ impl Opening<'_> {
     ) -> Result<Opened, ConnectError> {
         let pending = self.pending();
         let authorization = self.authorization(auth)?;
-        let bearer = self.bearer.as_ref().map(|bearer| bearer.current());
+        let bearer = self.bearer.as_ref().map(|bearer| bearer.token());
         let http = &self.options.http;
         let client = BoundedClient::new(
             http,
@@ -271,7 +272,7 @@ impl Opening<'_> {
         let served = self.serve(transport, era, &pending).await;
         let service = served
             .map_err(|error| client.take_fault().unwrap_or_else(|| handshake_error(&error)))?;
-        let sender = self.options.http.sender_for(url)?;
+        let sender = HttpSender::new(&self.options.http, url)?;
         if let Some(pool) = sender.pool() {
             let stop = self.stop.clone();
             self.tasks.spawn(async move {
@@ -294,7 +295,7 @@ impl Opening<'_> {
     ) -> Result<Opened, ConnectError> {
         let pending = self.pending();
         let authorization = self.authorization(auth)?;
-        let bearer = self.bearer.as_ref().map(|bearer| bearer.current());
+        let bearer = self.bearer.as_ref().map(|bearer| bearer.token());
         let client = self.options.http.client_for(url)?;
         let headers = header_map(headers)?;
         let make = Box::new(move |method, url| {
@@ -503,7 +504,9 @@ fn redactor_of(
     bearer: Option<Arc<BearerToken>>,
 ) -> Redactor {
     let authorization = options.sign_ins.as_ref().and_then(|all| all.authorization(spec));
-    Redactor::of(spec, authorization).with_bearer(bearer)
+    let token = authorization.map(|it| it as Arc<dyn CurrentSecret>);
+    let bearer = bearer.map(|it| it as Arc<dyn CurrentSecret>);
+    Redactor::of(spec).with(token).with(bearer)
 }
 
 fn header_map(

@@ -1,10 +1,9 @@
 //! The progress of a connection attempt, for error messages and progress displays.
 
 use parking_lot::Mutex;
-use switchboard_model::{Endpoint, ServerSpec};
+use switchboard_model::{ConnectError, ConnectErrorKind, Endpoint, ServerSpec};
+use switchboard_outbound::Redactor;
 
-use crate::error::{ConnectError, ConnectErrorKind};
-use crate::redaction::Redactor;
 use crate::stdio::StderrTail;
 
 /// Maximum number of bytes of an output line that are shown.

@@ -4,19 +4,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use switchboard_model::{Era, ServerName, UpstreamToolList};
+use switchboard_model::{ConnectError, ConnectErrorKind, Era, ServerName, UpstreamToolList};
+use switchboard_oauth::SignIns;
+use switchboard_outbound::{HttpPool, Redactor};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::bounds::ListBounds;
 use crate::connect::process_error;
 use crate::connect_progress::ConnectProgress;
-use crate::error::{ConnectError, ConnectErrorKind};
 use crate::events::EventSender;
-use crate::http_pool::HttpPool;
-use crate::oauth::SignIns;
 use crate::pending_requests::PendingRequests;
-use crate::redaction::Redactor;
 use crate::request::Features;
 use crate::stdio::ChildProcess;
 use crate::stdio_handshake::ProbeTimes;

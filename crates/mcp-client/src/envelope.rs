@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use switchboard_model::{Era, JsonText};
+use switchboard_model::{ConnectError, ConnectErrorKind, Era, JsonText};
+use switchboard_outbound::Redactor;
 use switchboard_protocol::{MAX_DEPTH, is_too_deep, quoted};
 
-use crate::error::{ConnectError, ConnectErrorKind};
 use crate::request::{RawResult, RpcError, UpstreamRequest};
 use crate::request_ids::RequestIds;
 
@@ -25,6 +25,20 @@ const MODERN_META: &str = concat!(
 pub(crate) enum ResponseError {
     Lost(ConnectError),
     Rpc(RpcError),
+}
+
+impl ResponseError {
+    /// The failure without the secrets of the server.
+    pub(crate) fn redacted(self, redactor: &Redactor) -> Self {
+        match self {
+            Self::Lost(error) => Self::Lost(redactor.redact_error(error)),
+            Self::Rpc(RpcError { code, message, data }) => Self::Rpc(RpcError {
+                code,
+                message: redactor.redact_text(&message),
+                data: data.and_then(|data| redactor.redact_json(data)),
+            }),
+        }
+    }
 }
 
 impl From<ConnectError> for ResponseError {

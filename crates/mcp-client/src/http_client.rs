@@ -22,20 +22,18 @@ use rmcp::transport::streamable_http_client::{
     StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
 };
 use sse_stream::{Error as SseError, Sse, SseStream};
+use switchboard_model::{ConnectError, ConnectErrorKind};
+use switchboard_oauth::Authorization;
+use switchboard_outbound::{HttpPool, describe_failure};
 use switchboard_protocol::is_too_deep;
 use url::Url;
 
 use crate::bearer::BearerToken;
 use crate::bounds::{MAX_MESSAGE_BYTES, QUOTED_BYTES};
 use crate::envelope::too_deep;
-use crate::error::{ConnectError, ConnectErrorKind};
 use crate::flow_limit::{slowed_bytes, slowed_events};
-use crate::http_faults::{
-    describe_answer, describe_failure, describe_non_rpc, too_large, with_oauth_hint,
-};
-use crate::http_pool::HttpPool;
+use crate::http_faults::{describe_answer, describe_non_rpc, too_large, with_oauth_hint};
 use crate::http_transport::{SessionSlot, UpstreamSession, VERSION};
-use crate::oauth::Authorization;
 use crate::pending_requests::PendingRequests;
 
 pub(crate) const ACCEPTED: &str = "application/json, text/event-stream";

@@ -1,16 +1,15 @@
-//! Error messages for HTTP failures.
+//! Error messages for responses that are not MCP, and for failures inside rmcp.
 
 use http::{HeaderMap, StatusCode, header};
 use rmcp::service::ServiceError;
 use rmcp::transport::DynamicTransportError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 use sse_stream::Error as SseError;
-use switchboard_loopback::{LoopbackError, RequestPhase};
+use switchboard_model::{ConnectError, ConnectErrorKind};
+use switchboard_outbound::error_chain;
 
 use crate::bounds::QUOTED_BYTES;
-use crate::egress::EgressRefused;
 use crate::envelope::too_deep;
-use crate::error::{ConnectError, ConnectErrorKind, error_chain};
 use crate::http_client::{EventFault, HttpFault};
 
 pub(crate) fn too_large(limit: usize) -> ConnectError {
@@ -30,64 +29,6 @@ pub(crate) fn event_fault(error: &SseError) -> ConnectError {
             ConnectError::new(ConnectErrorKind::Unreachable, CLOSED)
         }
     }
-}
-
-/// The error of a request without any response.
-pub(crate) fn describe_failure(error: &reqwest::Error) -> ConnectError {
-    let kind =
-        if error.is_timeout() { ConnectErrorKind::Timeout } else { ConnectErrorKind::Unreachable };
-    let what = match (error.is_connect(), error.is_body() || error.is_decode()) {
-        (true, _) => NO_CONNECTION,
-        (_, true) => BROKE_OFF,
-        _ => "no answer",
-    };
-    // The error itself is left out: it names the URL, which may hold credentials.
-    describe_causes(kind, what, std::error::Error::source(error))
-}
-
-/// The error of a request over the loopback client.
-pub(crate) fn describe_plain(error: &LoopbackError) -> ConnectError {
-    let what = match error.stage {
-        RequestPhase::Connecting => NO_CONNECTION,
-        RequestPhase::Waiting => "no answer",
-        RequestPhase::Reading => BROKE_OFF,
-    };
-    let cause: &(dyn std::error::Error + 'static) = &*error.cause;
-    let causes = std::iter::successors(Some(cause), |cause| cause.source());
-    let mut io = causes.filter_map(|cause| cause.downcast_ref::<std::io::Error>());
-    let is_late = io.any(|error| error.kind() == std::io::ErrorKind::TimedOut);
-    let kind = if is_late { ConnectErrorKind::Timeout } else { ConnectErrorKind::Unreachable };
-    describe_causes(kind, what, Some(cause))
-}
-
-const BROKE_OFF: &str = "the answer broke off";
-const NO_CONNECTION: &str = "cannot connect";
-
-/// The causes of a failure, without the layers of the HTTP client, which say nothing about it.
-fn describe_causes(
-    kind: ConnectErrorKind,
-    what: &str,
-    mut cause: Option<&(dyn std::error::Error + 'static)>,
-) -> ConnectError {
-    let mut chain = String::new();
-    while let Some(inner) = cause {
-        if let Some(refused) = inner.downcast_ref::<EgressRefused>() {
-            return refused.into();
-        }
-        let message = inner.to_string();
-        let is_layer = LAYERS.iter().any(|layer| message.starts_with(layer));
-        if !is_layer && !chain.contains(&message) {
-            let separator = if chain.is_empty() { "" } else { ": " };
-            chain = format!("{chain}{separator}{message}");
-        }
-        cause = inner.source();
-    }
-    let message = if chain.is_empty() { what.to_owned() } else { format!("{what}: {chain}") };
-    let described = ConnectError::new(kind, message);
-    if what == NO_CONNECTION {
-        return described.with_hint("check host and port of `url`, and whether the server runs");
-    }
-    described
 }
 
 /// The error inside a failure of rmcp's transport, without rmcp's own text.
@@ -129,15 +70,6 @@ fn is_broken_pipe(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bo
 
 /// The message for a truncated response without a known cause.
 pub(crate) const CLOSED: &str = "the connection closed before the answer was complete";
-
-/// The beginnings of messages that only name a layer of the HTTP client.
-const LAYERS: [&str; 5] = [
-    "client error (",
-    "tcp connect error",
-    "error trying to connect",
-    "request or response body error",
-    "error reading a body from connection",
-];
 
 /// The error of a response whose status or content type is not that of an MCP message.
 pub(crate) fn describe_answer(status: StatusCode, content_type: &str, body: &[u8]) -> ConnectError {

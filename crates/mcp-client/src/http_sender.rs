@@ -10,13 +10,14 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use reqwest::{Client, Response};
 use sse_stream::{Error as SseError, Sse};
 use switchboard_loopback::{LoopbackBody, LoopbackPool, LoopbackRequest, RetryPolicy, target};
+use switchboard_model::ConnectError;
+use switchboard_outbound::{HttpPool, describe_failure, describe_loopback_failure};
 use url::Url;
 
 use crate::bounds::MAX_MESSAGE_BYTES;
-use crate::error::ConnectError;
 use crate::flow_limit::slowed_events;
 use crate::http_client::{HttpFault, bounded_events};
-use crate::http_faults::{describe_failure, describe_plain, too_large};
+use crate::http_faults::too_large;
 
 /// The sender for one URL.
 #[derive(Debug)]
@@ -40,10 +41,10 @@ impl Plain {
 }
 
 impl HttpSender {
-    /// `may_go_straight` permits the loopback client: no egress check is required.
-    pub(crate) fn new(full: Client, url: &Url, may_go_straight: bool) -> Self {
-        let plain = may_go_straight.then(|| Plain::new(url)).flatten();
-        Self { plain, full, url: url.clone() }
+    /// The loopback client knows no egress check, so a guarded pool does not use it.
+    pub(crate) fn new(pool: &HttpPool, url: &Url) -> Result<Self, ConnectError> {
+        let plain = if pool.is_guarded() { None } else { Plain::new(url) };
+        Ok(Self { plain, full: pool.client_for(url)?, url: url.clone() })
     }
 
     /// The loopback connections, if there are any; idle ones need closing from time to time.
@@ -68,7 +69,7 @@ impl HttpSender {
                 repeat,
             };
             let sent = plain.pool.send(request).await;
-            let (head, rest) = sent.map_err(|error| describe_plain(&error))?;
+            let (head, rest) = sent.map_err(|error| describe_loopback_failure(&error))?;
             // reqwest decides whether to follow a redirect. Only these two statuses guarantee that the request was not
             // processed and must be repeated unchanged.
             let is_sent_on = matches!(
@@ -149,7 +150,9 @@ impl UpstreamResponseBody {
             Self::Full(response) => {
                 response.chunk().await.map_err(|error| describe_failure(&error))
             }
-            Self::Plain(rest) => rest.chunk().await.map_err(|error| describe_plain(&error)),
+            Self::Plain(rest) => {
+                rest.chunk().await.map_err(|error| describe_loopback_failure(&error))
+            }
         }
     }
 }

@@ -17,7 +17,9 @@ use rmcp::model::{ClientRequest, PingRequest};
 use rmcp::service::{Peer, PeerRequestOptions, ServiceError};
 use sse_stream::{Error as SseError, Sse};
 use switchboard_loopback::RetryPolicy;
-use switchboard_model::Era;
+use switchboard_model::{ConnectError, ConnectErrorKind, Era};
+use switchboard_oauth::{Authorization, RequestAttempt, TokenVerdict};
+use switchboard_outbound::USER_AGENT;
 use switchboard_protocol::{encode_header, is_too_deep, quoted};
 use tokio::sync::Semaphore;
 
@@ -26,15 +28,12 @@ use crate::bounds::{MAX_MESSAGE_BYTES, QUOTED_BYTES};
 use crate::envelope::{
     ResponseResult, ServerMessage, read_error, request_text, response_text, too_deep,
 };
-use crate::error::{ConnectError, ConnectErrorKind};
 use crate::events::EventSender;
 use crate::http_client::{ACCEPTED, EVENT_STREAM};
 use crate::http_faults::{
     CLOSED, describe_answer, describe_non_rpc, describe_service_error, event_fault, with_oauth_hint,
 };
-use crate::http_pool::USER_AGENT;
 use crate::http_sender::{HttpSender, RequestHeaders, UpstreamResponse};
-use crate::oauth::{Authorization, RequestAttempt, TokenVerdict};
 use crate::pending_requests::{
     ELICITATION_COMPLETE, NOBODY_ANSWERS, OPEN_QUESTIONS, PendingRequests, Question, is_question,
     pass_on,
@@ -247,7 +246,7 @@ impl HttpWire {
         body: Bytes,
         repeat: RetryPolicy,
     ) -> Result<UpstreamResponse, ConnectError> {
-        let used = bearer.current();
+        let used = bearer.token();
         if let Some(value) = bearer.header() {
             headers.insert(header::AUTHORIZATION, value);
         }

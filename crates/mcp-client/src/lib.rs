@@ -1,4 +1,4 @@
-//! Connections to upstream MCP servers: connecting, listing tools, calling them. Beside the demo server, the only crate that uses `rmcp`.
+//! Connections to upstream MCP servers: connecting, listing tools, calling them.
 //!
 //! rmcp performs the handshake and version negotiation and owns sessions and subscriptions. Requests of callers bypass
 //! its types, as raw JSON: over HTTP in `http_transport`; over a child's streams in `stdio_messages` and over HTTP+SSE
@@ -6,35 +6,30 @@
 //! attributes the server's own requests to callers.
 //!
 //! The other modules do what rmcp does not: choosing the era (`probe`, `stdio_handshake`), bounding bodies
-//! (`http_client`), the HTTP+SSE transport of 2024-11-05 (`sse`), OAuth tokens (`oauth`), ending child processes
-//! reliably (`stdio`, `guard`), bounding listings (`listing`), restricting the addresses of attached servers
-//! (`egress`), and removing secrets from error messages (`redaction`).
+//! (`http_client`), the HTTP+SSE transport of 2024-11-05 (`sse`), ending child processes reliably (`stdio`, `guard`)
+//! and bounding listings (`listing`). OAuth tokens come from `switchboard-oauth`; HTTP clients, the egress check and the
+//! redaction of secrets from `switchboard-outbound`.
 
 mod bearer;
 mod bounds;
+mod challenge_request;
 mod connect;
 mod connect_progress;
 mod connection;
-mod egress;
 mod envelope;
-mod error;
 mod events;
 mod flow_limit;
 mod guard;
 mod handler;
 mod http_client;
 mod http_faults;
-mod http_pool;
 mod http_sender;
 mod http_transport;
 mod listing;
-mod oauth;
 mod pending_requests;
 mod probe;
-mod redaction;
 mod request;
 mod request_ids;
-mod secret_forms;
 mod sse;
 mod stdio;
 mod stdio_handshake;
@@ -42,13 +37,11 @@ mod stdio_messages;
 mod subscriptions;
 
 pub use bounds::{ListBounds, MAX_LIST_PAGES, MAX_MESSAGE_BYTES, MAX_TOOLS_PER_SERVER};
+pub use challenge_request::challenge_request;
 pub use connect_progress::ConnectProgress;
 pub use connection::{ConnectOptions, Connection, ConnectionClient, ServerInfo};
-pub use error::{ConnectError, ConnectErrorKind};
 pub use events::{Activity, EventReceiver, EventSender, event_channel};
 pub use guard::run_guard;
-pub use http_pool::HttpPool;
-pub use oauth::{Kept, Renewal, SignIn, SignInState, SignIns, SignedIn, TokenStore};
 pub use request::{
     Features, Listed, ListedEntries, RawResult, RequestFailure, RpcError, UpstreamEvent,
     UpstreamNews, UpstreamRequest,

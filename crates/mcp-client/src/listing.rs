@@ -8,7 +8,9 @@ use std::time::Duration;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use switchboard_model::{JsonText, QuarantinedTool, ToolDescriptor, UpstreamToolList};
+use switchboard_model::{
+    ConnectError, ConnectErrorKind, JsonText, QuarantinedTool, ToolDescriptor, UpstreamToolList,
+};
 use switchboard_protocol::{
     EntryKind, Mirrors, check_entry, quoted, repair_tool_annotations, repair_tool_members,
 };
@@ -17,7 +19,6 @@ use switchboard_schema::prepare_for_lists;
 use crate::bounds::{KEPT_REASONS, ListBounds, MAX_CURSOR_BYTES, MAX_LIST_PAGES};
 use crate::connection::Connection;
 use crate::envelope::ResponseError;
-use crate::error::{ConnectError, ConnectErrorKind};
 use crate::request::{Listed, ListedEntries, RawResult};
 
 impl Connection {

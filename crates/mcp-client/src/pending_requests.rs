@@ -10,7 +10,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use switchboard_model::{Era, JsonText};
+use switchboard_model::{ConnectError, ConnectErrorKind, Era, JsonText};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -19,7 +19,6 @@ use tokio_util::task::TaskTracker;
 use crate::envelope::{
     ResponseError, ResponseResult, ServerMessage, cancellation_text, request_text, response_text,
 };
-use crate::error::{ConnectError, ConnectErrorKind};
 use crate::events::{EventSender, Waits};
 use crate::flow_limit::FlowLimit;
 use crate::http_faults::CLOSED;

@@ -9,13 +9,12 @@ use futures::StreamExt;
 use http::StatusCode;
 use reqwest::{RequestBuilder, Response};
 use serde_json::{Value, json};
-use switchboard_model::Era;
+use switchboard_model::{ConnectError, Era};
+use switchboard_oauth::Authorization;
+use switchboard_outbound::describe_failure;
 
 use crate::bounds::MAX_MESSAGE_BYTES;
-use crate::error::ConnectError;
 use crate::http_client::{bounded_events, content_type, read_bounded};
-use crate::http_faults::describe_failure;
-use crate::oauth::Authorization;
 
 const MODERN: &str = "2026-07-28";
 const PROBE_ID: &str = "switchboard-era-probe";

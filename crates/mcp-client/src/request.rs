@@ -4,14 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use switchboard_model::{Era, JsonText};
+use switchboard_model::{ConnectError, ConnectErrorKind, Era, JsonText};
 use switchboard_protocol::{CheckedEntry, EntryKind, quoted};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::bounds::KEPT_REASONS;
 use crate::connection::Connection;
 use crate::envelope::{ResponseError, ResponseResult};
-use crate::error::{ConnectError, ConnectErrorKind};
 use crate::events::EventSender;
 
 /// A request that is forwarded for a caller.
@@ -217,7 +216,7 @@ impl Connection {
         asker: RequestOrigin,
     ) -> ResponseResult {
         let outcome = self.pending().ask(ask, events, asker).await;
-        outcome.map_err(|failure| self.redactor.redact_failure(failure))
+        outcome.map_err(|failure| failure.redacted(&self.redactor))
     }
 
     async fn describe(&self, error: ConnectError) -> RequestFailure {

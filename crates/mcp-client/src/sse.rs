@@ -13,14 +13,15 @@ use rmcp::RoleClient;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use sse_stream::Sse;
+use switchboard_model::{ConnectError, ConnectErrorKind};
+use switchboard_oauth::Authorization;
+use switchboard_outbound::describe_failure;
 use url::Url;
 
 use crate::bearer::BearerToken;
 use crate::bounds::MAX_MESSAGE_BYTES;
-use crate::error::{ConnectError, ConnectErrorKind};
 use crate::http_client::{HttpFault, bounded_events, content_type, read_bounded};
-use crate::http_faults::{CLOSED, describe_answer, describe_failure, with_oauth_hint};
-use crate::oauth::Authorization;
+use crate::http_faults::{CLOSED, describe_answer, with_oauth_hint};
 use crate::pending_requests::PendingRequests;
 
 /// Builds and sends requests to URLs of the server, with its credentials.

@@ -9,14 +9,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use switchboard_model::Secret;
+use switchboard_model::{ConnectError, ConnectErrorKind, Secret};
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::bounds::KEPT_STDERR_BYTES;
-use crate::error::{ConnectError, ConnectErrorKind};
 use crate::flow_limit::FlowLimit;
 use crate::guard::GUARD_FAILED;
 use crate::pending_requests::PendingRequests;

@@ -21,14 +21,13 @@ use rmcp::ClientHandler as _;
 use rmcp::model::{DiscoverResult, InitializeResult, ProtocolVersion, ServerPeerInfo};
 use serde_json::json;
 use serde_json::value::RawValue;
-use switchboard_model::Era;
+use switchboard_model::{ConnectError, ConnectErrorKind, Era};
 use tokio::io::AsyncRead;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::connect_progress::ConnectProgress;
 use crate::envelope::{ServerMessage, read_error};
-use crate::error::{ConnectError, ConnectErrorKind};
 use crate::handler::UpstreamHandler;
 use crate::stdio_messages::TappedLines;
 

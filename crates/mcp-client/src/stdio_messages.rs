@@ -8,6 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes, BytesMut};
 use parking_lot::Mutex;
+use switchboard_model::{ConnectError, ConnectErrorKind};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::mpsc;
 use tokio::time::Sleep;
@@ -15,7 +16,6 @@ use tokio_util::io::poll_read_buf;
 use tokio_util::sync::{CancellationToken, PollSender};
 
 use crate::bounds::MAX_MESSAGE_BYTES;
-use crate::error::{ConnectError, ConnectErrorKind};
 use crate::http_faults::CLOSED;
 use crate::pending_requests::PendingRequests;
 

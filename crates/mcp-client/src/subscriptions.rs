@@ -10,12 +10,11 @@ use rmcp::model::{
 };
 use rmcp::service::{Peer, ServiceError, Subscription};
 use serde_json::Value;
-use switchboard_model::JsonText;
+use switchboard_model::{ConnectError, ConnectErrorKind, JsonText};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::error::{ConnectError, ConnectErrorKind};
 use crate::http_faults::describe_service_error;
 use crate::pending_requests::{PendingRequests, SUBSCRIBED};
 use crate::request::UpstreamNews;

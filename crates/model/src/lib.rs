@@ -8,6 +8,7 @@ mod argument;
 mod attached;
 mod call;
 mod caller;
+mod connect_error;
 mod egress;
 mod gateway;
 mod json_text;
@@ -27,6 +28,7 @@ pub use call::{
     ToolResult,
 };
 pub use caller::{Caller, ClientInfo, Face, Role};
+pub use connect_error::{ConnectError, ConnectErrorKind};
 pub use egress::{EgressPolicy, EgressRefusal, EgressRule};
 pub use gateway::{
     DEFAULT_JWT_LEEWAY, DEFAULT_MAX_BODY_BYTES, DEFAULT_MAX_SESSION_SERVERS, DEFAULT_MAX_SESSIONS,

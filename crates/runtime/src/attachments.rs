@@ -5,11 +5,12 @@
 use std::sync::Arc;
 
 use indexmap::IndexMap;
-use switchboard_mcp_client::{ConnectOptions, HttpPool, ListBounds};
+use switchboard_mcp_client::{ConnectOptions, ListBounds};
 use switchboard_model::{
     AttachedServer, DEFAULT_CONNECT_TIMEOUT, EgressPolicy, EraChoice, ServerName, ServerSpec,
     ToolDescriptor,
 };
+use switchboard_outbound::HttpPool;
 
 use crate::attach::{AttachError, MAX_SERVERS_PER_OWNER};
 use crate::board::Memory;

@@ -6,8 +6,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use switchboard_mcp_client::{ConnectOptions, SignIns};
+use switchboard_mcp_client::ConnectOptions;
 use switchboard_model::{Plan, ServerName, ServerPlan, ServerState, ToolDescriptor};
+use switchboard_oauth::SignIns;
 use switchboard_registry::{Catalog, Notice, Violation};
 use switchboard_store::Store;
 use switchboard_view::{UnmatchedPattern, unmatched_patterns};

@@ -11,10 +11,11 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use switchboard_mcp_client::{
-    ConnectError, ConnectErrorKind as Kind, Connection, ConnectionClient, EventSender, RawResult,
-    RequestFailure, UpstreamRequest,
+    Connection, ConnectionClient, EventSender, RawResult, RequestFailure, UpstreamRequest,
 };
-use switchboard_model::{Endpoint, Era, EraChoice, Sharing};
+use switchboard_model::{
+    ConnectError, ConnectErrorKind as Kind, Endpoint, Era, EraChoice, Sharing,
+};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;

@@ -3,10 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use switchboard_mcp_client::{
-    ConnectError, ConnectOptions, Connection, ConnectionClient, UpstreamNews,
-};
-use switchboard_model::{EraChoice, Sharing};
+use switchboard_mcp_client::{ConnectOptions, Connection, ConnectionClient, UpstreamNews};
+use switchboard_model::{ConnectError, EraChoice, Sharing};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;

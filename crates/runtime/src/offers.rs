@@ -8,10 +8,10 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use switchboard_mcp_client::{
-    ConnectError, ConnectErrorKind, Connection, EventSender, Features, Listed, ListedEntries,
-    RawResult, RequestFailure, UpstreamRequest,
+    Connection, EventSender, Features, Listed, ListedEntries, RawResult, RequestFailure,
+    UpstreamRequest,
 };
-use switchboard_model::{Era, JsonText, ServerName, Sharing};
+use switchboard_model::{ConnectError, ConnectErrorKind, Era, JsonText, ServerName, Sharing};
 use tokio::sync::broadcast;
 
 use crate::board::Board;

@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use switchboard_mcp_client::{ConnectError, ConnectErrorKind};
-use switchboard_model::{RequiredOrigin, ServerName};
+use switchboard_model::{ConnectError, ConnectErrorKind, RequiredOrigin, ServerName};
 use switchboard_registry::Violation;
 use switchboard_store::StoreError;
 

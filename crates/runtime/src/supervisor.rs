@@ -12,11 +12,11 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use parking_lot::Mutex;
 use switchboard_mcp_client::{
-    ConnectError, ConnectErrorKind as Kind, ConnectOptions, ConnectProgress, Connection,
-    ServerInfo, UpstreamNews,
+    ConnectOptions, ConnectProgress, Connection, ServerInfo, UpstreamNews,
 };
 use switchboard_model::{
-    Era, QuarantinedTool, ServerName, ServerSpec, ServerState, ToolDescriptor, UpstreamToolList,
+    ConnectError, ConnectErrorKind as Kind, Era, QuarantinedTool, ServerName, ServerSpec,
+    ServerState, ToolDescriptor, UpstreamToolList,
 };
 use switchboard_schema::prepare_for_lists;
 use switchboard_store::Store;

@@ -2,8 +2,8 @@
 
 use futures::FutureExt;
 use jiff::Timestamp;
-use switchboard_mcp_client::{Kept, TokenStore};
 use switchboard_model::{Secret, ServerName};
+use switchboard_oauth::{Kept, TokenStore};
 use switchboard_store::Store;
 
 /// Sign-ins in the data directory, shared by all processes that use it.

@@ -18,7 +18,9 @@ pub struct Package {
 const LEVELS: &[&[&str]] = &[
     &["model", "api", "telemetry", "template"],
     &["schema", "config", "registry", "protocol", "chat", "loopback", "demo-server"],
-    &["view", "render", "mcp-client", "store"],
+    &["view", "render", "outbound", "store"],
+    &["oauth"],
+    &["mcp-client"],
     &["auth", "runtime", "wire"],
     &["sessions", "providers"],
     &["mcp-server", "turns"],
@@ -69,8 +71,8 @@ fn broken_arrow(name: &str, own: usize, dependency: &str) -> Option<String> {
             None => Some(format!("{name} knows {ours}, which is not part of the product")),
         };
     }
-    if dependency == "rmcp" && !matches!(name, "mcp-client" | "demo-server") {
-        return Some(format!("{name} names rmcp; only mcp-client and demo-server may"));
+    if dependency == "rmcp" && !matches!(name, "mcp-client" | "oauth" | "demo-server") {
+        return Some(format!("{name} names rmcp; only mcp-client, oauth and demo-server may"));
     }
     let is_impure = PURE.contains(&name) && IMPURE_DEPENDENCIES.contains(&dependency);
     is_impure.then(|| format!("{name} is pure and must not use {dependency}"))

@@ -31,7 +31,7 @@ fn a_broken_arrow_is_named() {
         [
             "registry knows config, which is not below it",
             "model is pure and must not use tokio",
-            "http names rmcp; only mcp-client and demo-server may",
+            "http names rmcp; only mcp-client, oauth and demo-server may",
             "cli knows test-support, which is not part of the product",
             "fresh has no level: add it to the list in xtask",
         ]

@@ -7,8 +7,10 @@ use std::time::Duration;
 use comfy_table::Cell;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use switchboard_mcp_client::{ConnectError, HttpPool, Renewal, SignIn, SignInState, TokenStore};
-use switchboard_model::ServerPlan;
+use switchboard_mcp_client::challenge_request;
+use switchboard_model::{ConnectError, ServerPlan};
+use switchboard_oauth::{Renewal, SignIn, SignInState, TokenStore};
+use switchboard_outbound::HttpPool;
 use switchboard_runtime::StoredTokens;
 
 use crate::args::{AuthCommand, Globals};
@@ -67,8 +69,8 @@ async fn login(
     let failed = |error: ConnectError| {
         Failure::unreachable(format!("cannot sign in at '{name}': {error}")).with_hint(error.hint)
     };
-    let sign_in =
-        SignIn::begin(&server.spec, &HttpPool::default(), tokens).await.map_err(failed)?;
+    let unsigned = challenge_request(&server.spec, &HttpPool::default()).map_err(failed)?;
+    let sign_in = SignIn::begin(&server.spec, unsigned, tokens).await.map_err(failed)?;
     let shown = no_browser || !open_browser(sign_in.url());
     match (shown, output.is_json()) {
         (true, false) => {

@@ -4,6 +4,7 @@
 mod bearer_file;
 mod calls;
 mod changes;
+mod egress;
 mod exchange;
 mod guarded;
 mod http_eras;

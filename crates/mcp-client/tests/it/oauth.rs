@@ -8,14 +8,13 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::join_all;
 use serde_json::json;
-use switchboard_mcp_client::{
-    ConnectOptions, Connection, HttpPool, Kept, Renewal, SignIn, SignInState, SignIns, SignedIn,
-    TokenStore,
-};
+use switchboard_mcp_client::{ConnectOptions, Connection, challenge_request};
 use switchboard_model::{
     ClientProof, Endpoint, OAuthGrant, OAuthSettings, OwnClient, Secret, ServerName, ServerSpec,
     SignInClient, SigningAlgorithm, UpstreamAuth,
 };
+use switchboard_oauth::{Kept, Renewal, SignIn, SignInState, SignIns, SignedIn, TokenStore};
+use switchboard_outbound::HttpPool;
 use switchboard_test_support::{FakeAuthServer, OWN_CLIENT, wait_until};
 
 use crate::support::{PATIENCE, call, failure, names, shown, spec, text};
@@ -94,7 +93,8 @@ fn options(drawer: &Arc<Drawer>) -> ConnectOptions {
 
 /// The page is opened, and whoever is there agrees.
 async fn sign_in(spec: &ServerSpec, drawer: &Arc<Drawer>) -> Result<SignedIn, String> {
-    let begun = SignIn::begin(spec, &HttpPool::default(), drawer.clone()).await;
+    let unsigned = challenge_request(spec, &HttpPool::default()).unwrap();
+    let begun = SignIn::begin(spec, unsigned, drawer.clone()).await;
     let begun = begun.map_err(|error| shown(&error))?;
     let page = reqwest::get(begun.url().to_owned());
     let (signed_in, page) = tokio::join!(begun.finish(), page);

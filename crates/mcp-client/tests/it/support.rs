@@ -9,10 +9,10 @@ use std::time::{Duration, SystemTime};
 
 use crate::typed_call::{CallFailure, CallTool as _, Progress};
 use serde_json::{Map, Value};
-use switchboard_mcp_client::{ConnectError, ConnectErrorKind, ConnectOptions, Connection};
+use switchboard_mcp_client::{ConnectOptions, Connection};
 use switchboard_model::{
-    Endpoint, Era, EraChoice, Secret, ServerName, ServerSpec, ToolResult, UpstreamAuth,
-    UpstreamToolList,
+    ConnectError, ConnectErrorKind, Endpoint, Era, EraChoice, Secret, ServerName, ServerSpec,
+    ToolResult, UpstreamAuth, UpstreamToolList,
 };
 use switchboard_test_support::{ScriptedServer, peers, wait_until};
 use tokio::sync::mpsc;

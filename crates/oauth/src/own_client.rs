@@ -5,15 +5,15 @@ use rmcp::transport::auth::{
 };
 use serde::Serialize;
 use switchboard_model::{
-    ClientProof, OAuthSettings, OwnClient, SigningAlgorithm, is_on_this_machine,
+    ClientProof, ConnectError, ConnectErrorKind, OAuthSettings, OwnClient, SigningAlgorithm,
+    is_on_this_machine,
 };
 use tokio::runtime::Handle;
 use url::Url;
 
-use super::discovery::{describe, discover};
-use super::grant::Grant;
-use super::{scopes, unusable};
-use crate::error::{ConnectError, ConnectErrorKind};
+use crate::discovery::{describe, discover};
+use crate::failure::unusable;
+use crate::grant::Grant;
 
 /// A scope for refresh tokens, which this grant does not use.
 const OFFLINE: &str = "offline_access";
@@ -22,26 +22,26 @@ const LONGEST_TOLD: usize = 500;
 
 /// The inputs of a token request.
 #[derive(Debug)]
-pub(super) struct Asking<'a> {
-    pub(super) server: &'a Url,
-    pub(super) settings: &'a OAuthSettings,
-    pub(super) client: &'a OwnClient,
+pub(crate) struct Asking<'a> {
+    pub(crate) server: &'a Url,
+    pub(crate) settings: &'a OAuthSettings,
+    pub(crate) client: &'a OwnClient,
     /// The server's `WWW-Authenticate` challenge.
-    pub(super) challenge: Option<&'a str>,
+    pub(crate) challenge: Option<&'a str>,
     /// Scopes in addition to those of the configuration, or those that the server names at first.
-    pub(super) more: &'a [String],
+    pub(crate) more: &'a [String],
     /// The issuer of the last token.
-    pub(super) issuer: Option<&'a str>,
+    pub(crate) issuer: Option<&'a str>,
 }
 
 /// Requests a token from the authorization server that the MCP server names.
-pub(super) async fn obtain(asking: Asking<'_>, now_ms: i64) -> Result<Grant, ConnectError> {
+pub(crate) async fn obtain(asking: Asking<'_>, now_ms: i64) -> Result<Grant, ConnectError> {
     let Asking { server, settings, client, challenge, more, issuer: before } = asking;
     let mut found = discover(server, challenge).await?;
     let issuer = found.issuer.clone();
     check_issuer(&issuer, client.issuer.as_deref(), before)?;
     check_token_endpoint(server, &found.metadata.token_endpoint)?;
-    let mut scopes = scopes(&found, settings, more).await;
+    let mut scopes = found.scopes(settings, more).await;
     if !settings.scopes.iter().any(|scope| scope == OFFLINE) {
         // rmcp adds it for interactive sign-ins, and issuers reject it for this grant.
         scopes.retain(|scope| scope != OFFLINE);

@@ -1,12 +1,12 @@
-//! The stored results of sign-ins, the pending requests for sign-ins, and the store trait for both.
+//! The stored results of sign-ins, and the pending requests for sign-ins.
 
 use std::fmt;
+use std::sync::Arc;
 
-use futures::future::BoxFuture;
 use http::HeaderValue;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use switchboard_model::{OAuthGrant, OAuthSettings, Secret, ServerName};
+use switchboard_model::{OAuthGrant, OAuthSettings, Secret};
 use url::Url;
 
 /// Tokens that expire sooner than this are refreshed before use.
@@ -15,30 +15,9 @@ const SHORTLY_MS: i64 = 30_000;
 /// Maximum number of remembered scopes: a server may name any number.
 const MOST_SCOPES: usize = 100;
 
-/// Stores the results of sign-ins. All of it may be secret. An error is a message.
-pub trait TokenStore: fmt::Debug + Send + Sync {
-    /// The result of the last sign-in to this server or, with an issuer, of the last one at that issuer.
-    fn load<'a>(
-        &'a self,
-        server: &'a ServerName,
-        issuer: Option<&'a str>,
-    ) -> Kept<'a, Option<Secret>>;
-    fn save<'a>(&'a self, server: &'a ServerName, issuer: &'a str, grant: Secret) -> Kept<'a, ()>;
-    /// Removes all sign-ins to this server. Returns whether there were any.
-    fn forget<'a>(&'a self, server: &'a ServerName) -> Kept<'a, bool>;
-    /// What the next sign-in must request, if one is required.
-    fn wanted<'a>(&'a self, server: &'a ServerName) -> Kept<'a, Option<String>>;
-    fn want<'a>(&'a self, server: &'a ServerName, wanted: Option<String>) -> Kept<'a, ()>;
-    /// Milliseconds since 1970.
-    fn now_ms(&self) -> i64;
-}
-
-/// The result of a [`TokenStore`] operation.
-pub type Kept<'a, T> = BoxFuture<'a, Result<T, String>>;
-
 /// Tokens, with the OAuth client that they belong to.
 #[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct Grant {
+pub struct Grant {
     /// The URL that the tokens are for. They are never sent elsewhere, even if the server of this name changes.
     pub(crate) server_url: String,
     pub(crate) issuer: String,
@@ -110,7 +89,8 @@ impl Grant {
         self.expires_at_ms.is_some_and(|end| end <= now_ms)
     }
 
-    pub(crate) fn header(&self) -> Option<HeaderValue> {
+    /// The `Authorization` header of a request; `None` if the token cannot be sent.
+    pub fn header(&self) -> Option<HeaderValue> {
         header(&self.access_token)
     }
 }
@@ -140,6 +120,11 @@ impl SignInReason {
     }
 }
 
+pub(crate) fn token_of(grant: Option<&Arc<Grant>>) -> Option<&str> {
+    grant.map(|grant| grant.access_token.as_str())
+}
+
+/// The scopes in a text.
 pub(crate) fn words(scopes: &str) -> Vec<String> {
     scopes.split_whitespace().take(MOST_SCOPES).map(str::to_owned).collect()
 }

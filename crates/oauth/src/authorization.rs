@@ -1,99 +1,39 @@
-//! OAuth for upstream servers: the token of a request, and the handling of a refusal.
+//! The token of a request to one server, and the handling of a refusal.
 //!
 //! A request never waits for an interactive sign-in. It uses the token of the last sign-in, refreshed if possible, or a
 //! token of the client credentials grant (`own_client`). Otherwise it fails with [`ConnectErrorKind::SignIn`], and the
 //! server's challenge is stored for the next sign-in (`sign_in`), in this process or another. Concurrent requests
 //! refresh an expired token only once. Tokens belong to one URL and one issuer: if either changes, they are not sent.
 
-mod discovery;
-mod grant;
-mod own_client;
-mod sign_in;
-
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode, header};
 use parking_lot::{Mutex, MutexGuard};
 use reqwest::{RequestBuilder, Response};
-use rmcp::transport::auth::{
-    AuthError, CredentialStore, InMemoryCredentialStore, OAuthClientConfig, StoredCredentials,
-    WWWAuthenticateParams,
+use rmcp::transport::auth::WWWAuthenticateParams;
+use switchboard_model::{
+    ConnectError, ConnectErrorKind, OAuthGrant, OAuthSettings, OwnClient, Secret, ServerName,
 };
-use serde_json::json;
-use switchboard_model::{OAuthGrant, OAuthSettings, OwnClient, ServerName, ServerSpec};
+use switchboard_outbound::{CurrentSecret, describe_failure};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use url::Url;
 
-use crate::error::{ConnectError, ConnectErrorKind};
-use crate::http_faults::describe_failure;
-use discovery::{Discovered, describe, discover};
-use grant::{Grant, SignInReason, union, words};
-use own_client::Asking;
-
-pub use grant::{Kept, TokenStore};
-pub use sign_in::{Renewal, SignIn, SignInState, SignedIn};
+use crate::challenge::bearer_challenge;
+use crate::failure::unkept;
+use crate::grant::{Grant, SignInReason, token_of, union, words};
+use crate::own_client::{self, Asking};
+use crate::refresh::{Refreshed, refresh};
+use crate::token_store::TokenStore;
 
 /// How long tokens in memory are used without reading the store again: another process may sign in or out.
 const BELIEVED: Duration = Duration::from_secs(5);
-/// The interval at which a server that waits for a sign-in reads the store.
-const LOOKING: Duration = Duration::from_secs(1);
-
-/// The sign-ins of all servers of a board. Clones share them.
-#[derive(Debug, Clone)]
-pub struct SignIns {
-    tokens: Arc<dyn TokenStore>,
-    known: Arc<Mutex<HashMap<ServerName, Arc<Authorization>>>>,
-}
-
-impl SignIns {
-    pub fn new(tokens: Arc<dyn TokenStore>) -> Self {
-        Self { tokens, known: Arc::default() }
-    }
-
-    /// Returns when a sign-in to the server was stored or removed. Cancel-safe.
-    pub async fn changed(&self, spec: &ServerSpec) {
-        let Some(authorization) = self.authorization(spec) else {
-            return std::future::pending().await;
-        };
-        let before = authorization.remembered();
-        loop {
-            tokio::time::sleep(LOOKING).await;
-            let now = authorization.look().await.ok().flatten();
-            if token_of(now.as_ref()) != token_of(before.as_ref()) {
-                return;
-            }
-        }
-    }
-
-    /// The shared OAuth state of a server, so that two connections do not refresh the same token.
-    pub(crate) fn authorization(&self, spec: &ServerSpec) -> Option<Arc<Authorization>> {
-        let (url, settings) = spec.endpoint.oauth()?;
-        let mut known = self.known.lock();
-        let present = known.get(&spec.name);
-        if let Some(present) = present.filter(|it| it.url == *url && it.settings == *settings) {
-            return Some(present.clone());
-        }
-        let fresh = Arc::new(Authorization {
-            server: spec.name.clone(),
-            url: url.clone(),
-            settings: settings.clone(),
-            tokens: self.tokens.clone(),
-            memory: Mutex::default(),
-            renewing: Semaphore::new(1),
-            tasks: TaskTracker::new(),
-        });
-        known.insert(spec.name.clone(), fresh.clone());
-        Some(fresh)
-    }
-}
 
 /// The OAuth state of one server.
 #[derive(Debug)]
-pub(crate) struct Authorization {
+pub struct Authorization {
     server: ServerName,
     url: Url,
     settings: OAuthSettings,
@@ -125,23 +65,51 @@ struct TokenRequest {
 
 /// Whether a request was already repeated after a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RequestAttempt {
+pub enum RequestAttempt {
     First,
     Second,
 }
 
 /// The consequence of a response for the token of its request.
 #[derive(Debug)]
-pub(crate) enum TokenVerdict {
+pub enum TokenVerdict {
     /// The token was accepted, or the response does not concern it.
     Fine,
     /// The request is to be repeated with this token.
     Again(Arc<Grant>),
 }
 
+impl CurrentSecret for Authorization {
+    fn current(&self) -> Option<Secret> {
+        self.remembered().map(|grant| Secret::new(grant.access_token.as_str()))
+    }
+}
+
 impl Authorization {
+    pub(crate) fn new(
+        server: &ServerName,
+        url: &Url,
+        settings: &OAuthSettings,
+        tokens: Arc<dyn TokenStore>,
+    ) -> Self {
+        Self {
+            server: server.clone(),
+            url: url.clone(),
+            settings: settings.clone(),
+            tokens,
+            memory: Mutex::default(),
+            renewing: Semaphore::new(1),
+            tasks: TaskTracker::new(),
+        }
+    }
+
+    /// Whether it belongs to this URL and these settings.
+    pub(crate) fn is_for(&self, url: &Url, settings: &OAuthSettings) -> bool {
+        self.url == *url && self.settings == *settings
+    }
+
     /// The token for a request, if there is one. Without a token the server's challenge says what is required.
-    pub(crate) async fn token(self: &Arc<Self>) -> Result<Option<Arc<Grant>>, ConnectError> {
+    pub async fn token(self: &Arc<Self>) -> Result<Option<Arc<Grant>>, ConnectError> {
         let grant = if self.is_believed() { self.remembered() } else { self.look().await? };
         let now = self.tokens.now_ms();
         let Some(grant) = grant else { return Ok(None) };
@@ -160,7 +128,7 @@ impl Authorization {
     }
 
     /// Checks a response. An error is a refusal that repeating the request cannot resolve.
-    pub(crate) async fn judge(
+    pub async fn judge(
         self: &Arc<Self>,
         used: Option<&Arc<Grant>>,
         status: StatusCode,
@@ -252,10 +220,7 @@ impl Authorization {
     }
 
     /// Sends a request with the token, and once more if there is another token after a refusal.
-    pub(crate) async fn send(
-        self: &Arc<Self>,
-        request: RequestBuilder,
-    ) -> Result<Response, ConnectError> {
+    pub async fn send(self: &Arc<Self>, request: RequestBuilder) -> Result<Response, ConnectError> {
         let token = self.token().await?;
         let again = request.try_clone();
         let response = send_with(request, token.as_ref()).await?;
@@ -361,7 +326,7 @@ impl Authorization {
     }
 
     /// Reads the stored tokens; those for another URL are ignored.
-    async fn look(&self) -> Result<Option<Arc<Grant>>, ConnectError> {
+    pub(crate) async fn look(&self) -> Result<Option<Arc<Grant>>, ConnectError> {
         let kept = self.tokens.load(&self.server, None).await.map_err(|error| unkept(&error))?;
         let grant = kept.as_ref().and_then(Grant::read);
         let grant = grant.filter(|grant| grant.is_for(&self.url, &self.settings)).map(Arc::new);
@@ -415,67 +380,6 @@ impl Authorization {
     }
 }
 
-/// The configured scopes, or else those that the server names; plus those that it requested later.
-async fn scopes(found: &Discovered, settings: &OAuthSettings, more: &[String]) -> Vec<String> {
-    let first = if settings.scopes.is_empty() {
-        found.manager.select_initial_scopes(&[]).await
-    } else {
-        settings.scopes.clone()
-    };
-    union(&first, more)
-}
-
-enum Refreshed {
-    Renewed(Box<Grant>),
-    Refused,
-}
-
-async fn refresh(
-    server: &Url,
-    used: &Grant,
-    challenge: Option<&str>,
-    now_ms: i64,
-) -> Result<Refreshed, ConnectError> {
-    let Some(refresh_token) = &used.refresh_token else { return Ok(Refreshed::Refused) };
-    let mut found = discover(server, challenge).await?;
-    if found.issuer != used.issuer {
-        // Another issuer: neither the token nor the client is valid there.
-        return Ok(Refreshed::Refused);
-    }
-    found.manager.configure_client(client(used)).map_err(|error| describe(&error))?;
-    let old = json!({
-        "access_token": used.access_token, "token_type": "bearer", "refresh_token": refresh_token,
-    });
-    let old = serde_json::from_value(old).ok();
-    let old = StoredCredentials::new(used.client_id.clone(), old, used.granted.clone(), None);
-    let credentials = InMemoryCredentialStore::new();
-    credentials
-        .save(old.with_issuer(Some(used.issuer.clone())))
-        .await
-        .map_err(|error| describe(&error))?;
-    found.manager.set_credential_store(credentials);
-    match found.manager.refresh_token().await {
-        Ok(answer) => {
-            let mut renewed = used.clone();
-            let answer = serde_json::to_value(&answer).unwrap_or_default();
-            renewed.take(&answer, now_ms).map_err(|why| unusable(&why))?;
-            Ok(Refreshed::Renewed(Box::new(renewed)))
-        }
-        Err(AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_)) => {
-            Ok(Refreshed::Refused)
-        }
-        Err(error) => Err(describe(&error)),
-    }
-}
-
-fn client(grant: &Grant) -> OAuthClientConfig {
-    let config = OAuthClientConfig::new(&grant.client_id, &grant.redirect_uri);
-    match &grant.client_secret {
-        Some(secret) => config.with_client_secret(secret),
-        None => config,
-    }
-}
-
 async fn send_with(
     request: RequestBuilder,
     token: Option<&Arc<Grant>>,
@@ -485,26 +389,4 @@ async fn send_with(
         None => request,
     };
     request.send().await.map_err(|error| describe_failure(&error))
-}
-
-/// The first bearer challenge of a response.
-fn bearer_challenge(headers: &HeaderMap) -> Option<String> {
-    let all = headers.get_all(header::WWW_AUTHENTICATE).iter();
-    let texts = all.filter_map(|value| value.to_str().ok());
-    let mut bearer = texts
-        .filter(|text| text.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("bearer")));
-    bearer.next().map(str::to_owned)
-}
-
-fn token_of(grant: Option<&Arc<Grant>>) -> Option<&str> {
-    grant.map(|grant| grant.access_token.as_str())
-}
-
-fn unkept(error: &str) -> ConnectError {
-    let message = format!("the tokens cannot be kept: {error}");
-    ConnectError::new(ConnectErrorKind::Unauthorized, message)
-}
-
-fn unusable(why: &str) -> ConnectError {
-    ConnectError::new(ConnectErrorKind::Protocol, why)
 }

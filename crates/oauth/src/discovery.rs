@@ -4,19 +4,20 @@
 //! URLs they came from, and does not follow them to loopback or private addresses unless the server itself is there.
 
 use rmcp::transport::auth::{AuthError, AuthorizationManager, AuthorizationMetadata};
-use switchboard_model::is_on_this_machine;
+use switchboard_model::{ConnectError, ConnectErrorKind, OAuthSettings, is_on_this_machine};
+use switchboard_outbound::error_chain;
 use url::Url;
 
-use crate::error::{ConnectError, ConnectErrorKind, error_chain};
+use crate::grant::union;
 
 /// An rmcp manager with the discovered authorization server.
-pub(super) struct Discovered {
-    pub(super) manager: AuthorizationManager,
-    pub(super) metadata: AuthorizationMetadata,
-    pub(super) issuer: String,
+pub(crate) struct Discovered {
+    pub(crate) manager: AuthorizationManager,
+    pub(crate) metadata: AuthorizationMetadata,
+    pub(crate) issuer: String,
 }
 
-pub(super) async fn discover(
+pub(crate) async fn discover(
     server: &Url,
     challenge: Option<&str>,
 ) -> Result<Discovered, ConnectError> {
@@ -42,6 +43,18 @@ pub(super) async fn discover(
     Ok(Discovered { manager, metadata: resolved.metadata, issuer })
 }
 
+impl Discovered {
+    /// The configured scopes, or else those that the server names; plus those that it requested later.
+    pub(crate) async fn scopes(&self, settings: &OAuthSettings, more: &[String]) -> Vec<String> {
+        let first = if settings.scopes.is_empty() {
+            self.manager.select_initial_scopes(&[]).await
+        } else {
+            settings.scopes.clone()
+        };
+        union(&first, more)
+    }
+}
+
 /// Checks that an endpoint uses https or is on this machine: codes, secrets and tokens are sent in the clear only
 /// there.
 fn check_endpoint(endpoint: &str) -> Result<(), ConnectError> {
@@ -59,7 +72,7 @@ fn check_endpoint(endpoint: &str) -> Result<(), ConnectError> {
 }
 
 /// Converts an error of rmcp.
-pub(super) fn describe(error: &AuthError) -> ConnectError {
+pub(crate) fn describe(error: &AuthError) -> ConnectError {
     let kind = match error {
         AuthError::HttpError(_) | AuthError::TokenRefreshFailed(_) => ConnectErrorKind::Unreachable,
         _ => ConnectErrorKind::Protocol,

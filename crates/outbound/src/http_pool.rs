@@ -5,14 +5,14 @@ use std::sync::{Arc, OnceLock};
 use reqwest::redirect::{Attempt, Policy};
 use reqwest::{Client, ClientBuilder};
 use switchboard_loopback::LONGEST_CONNECT;
-use switchboard_model::{EgressPolicy, is_on_this_machine};
+use switchboard_model::{ConnectError, ConnectErrorKind, EgressPolicy, is_on_this_machine};
 use url::Url;
 
 use crate::egress::EgressGuard;
-use crate::error::{ConnectError, ConnectErrorKind, error_chain};
-use crate::http_sender::HttpSender;
+use crate::http_failure::error_chain;
 
-pub(crate) const USER_AGENT: &str = concat!("switchboard/", env!("CARGO_PKG_VERSION"));
+/// The `User-Agent` of all requests.
+pub const USER_AGENT: &str = concat!("switchboard/", env!("CARGO_PKG_VERSION"));
 
 /// One HTTP client for many servers: loading the system's certificates for each of them would dominate the start time.
 /// It keeps no cookies and separates connections by host.
@@ -31,16 +31,18 @@ impl HttpPool {
         Self::guarded_by(EgressGuard::new(policy))
     }
 
-    pub(crate) fn guarded_by(guard: EgressGuard) -> Self {
+    /// Like [`HttpPool::guarded`], with this guard.
+    pub fn guarded_by(guard: EgressGuard) -> Self {
         Self { guard: Some(guard), ..Self::default() }
     }
 
-    /// The sender for requests that do not go through rmcp.
-    pub(crate) fn sender_for(&self, url: &Url) -> Result<HttpSender, ConnectError> {
-        Ok(HttpSender::new(self.client_for(url)?, url, self.guard.is_none()))
+    /// Whether the addresses of this pool are checked.
+    pub fn is_guarded(&self) -> bool {
+        self.guard.is_some()
     }
 
-    pub(crate) fn client_for(&self, url: &Url) -> Result<Client, ConnectError> {
+    /// The client for requests to this URL.
+    pub fn client_for(&self, url: &Url) -> Result<Client, ConnectError> {
         if let Some(guard) = &self.guard {
             guard.check_literal(url)?;
             // Without a proxy: a proxy would resolve names by itself, outside of the check.

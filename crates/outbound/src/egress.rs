@@ -12,19 +12,18 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use switchboard_model::{EgressPolicy, EgressRefusal};
+use switchboard_model::{ConnectError, ConnectErrorKind, EgressPolicy, EgressRefusal};
 use url::Url;
 
-use crate::error::{ConnectError, ConnectErrorKind};
-
 /// Finds the addresses of a name.
-type Lookup = dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> + Send + Sync;
+pub type AddressLookup =
+    dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> + Send + Sync;
 
 /// A resolver that returns only permitted addresses. Clones share everything.
 #[derive(Clone)]
-pub(crate) struct EgressGuard {
+pub struct EgressGuard {
     policy: Arc<EgressPolicy>,
-    lookup: Arc<Lookup>,
+    lookup: Arc<AddressLookup>,
 }
 
 impl fmt::Debug for EgressGuard {
@@ -56,16 +55,18 @@ impl From<&EgressRefused> for ConnectError {
 }
 
 impl EgressGuard {
-    pub(crate) fn new(policy: EgressPolicy) -> Self {
+    /// Looks names up with the operating system.
+    pub fn new(policy: EgressPolicy) -> Self {
         Self::with_lookup(policy, Arc::new(|name| Box::pin(system_lookup(name))))
     }
 
-    fn with_lookup(policy: EgressPolicy, lookup: Arc<Lookup>) -> Self {
+    /// Looks names up with `lookup`.
+    pub fn with_lookup(policy: EgressPolicy, lookup: Arc<AddressLookup>) -> Self {
         Self { policy: Arc::new(policy), lookup }
     }
 
     /// Refuses a forbidden IP address in a URL, and a denied host name.
-    pub(crate) fn check_literal(&self, url: &Url) -> Result<(), ConnectError> {
+    pub fn check_literal(&self, url: &Url) -> Result<(), ConnectError> {
         let host = url.host().ok_or_else(|| {
             ConnectError::new(ConnectErrorKind::Protocol, "the address names no host")
         })?;
@@ -109,5 +110,14 @@ async fn system_lookup(name: String) -> io::Result<Vec<SocketAddr>> {
 }
 
 #[cfg(test)]
-#[path = "egress_tests.rs"]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_several_addresses_only_the_permitted_ones_are_left() {
+        let policy = EgressPolicy { allow: vec!["127.0.0.1".parse().unwrap()], deny: Vec::new() };
+        let found = ["127.0.0.2:0", "10.0.0.1:0", "127.0.0.1:0"].map(|it| it.parse().unwrap());
+        let fine = EgressGuard::new(policy).let_through("mcp.example", found.into()).unwrap();
+        assert_eq!(fine, ["127.0.0.1:0".parse().unwrap()]);
+    }
+}

@@ -3,34 +3,34 @@
 //! Servers quote the credentials that they reject. Their error messages go to callers and into logs, which must not
 //! contain credentials.
 
+use std::fmt;
 use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
-use switchboard_model::{Endpoint, JsonText, Secret, ServerSpec, UpstreamAuth};
+use switchboard_model::{ConnectError, Endpoint, JsonText, Secret, ServerSpec, UpstreamAuth};
 use url::Url;
 
-use crate::bearer::BearerToken;
-use crate::envelope::ResponseError;
-use crate::error::ConnectError;
-use crate::oauth::Authorization;
-use crate::request::RpcError;
 use crate::secret_forms::{SHORTEST, percent_decoded, redact};
+
+/// A secret that changes while it is in use, such as a token.
+pub trait CurrentSecret: fmt::Debug + Send + Sync {
+    /// Its value at this moment, if there is one.
+    fn current(&self) -> Option<Secret>;
+}
 
 /// The secrets of one server.
 #[derive(Debug, Default)]
-pub(crate) struct Redactor {
+pub struct Redactor {
     /// Longest first, because one may be part of another.
     secrets: Vec<Secret>,
-    /// The OAuth state with the current token.
-    authorization: Option<Arc<Authorization>>,
-    /// The bearer token that was last read.
-    bearer: Option<Arc<BearerToken>>,
+    changing: Vec<Arc<dyn CurrentSecret>>,
 }
 
 impl Redactor {
-    pub(crate) fn of(spec: &ServerSpec, authorization: Option<Arc<Authorization>>) -> Self {
+    /// Removes the secrets in the server's configuration.
+    pub fn of(spec: &ServerSpec) -> Self {
         let mut secrets = spec.referenced.clone();
         match &spec.endpoint {
             Endpoint::StreamableHttp { url, headers, auth }
@@ -52,46 +52,33 @@ impl Redactor {
         }
         secrets.retain(|secret| secret.expose().len() >= SHORTEST);
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.expose().len()));
-        Self { secrets, authorization, ..Self::default() }
+        Self { secrets, changing: Vec::new() }
     }
 
-    /// Also removes the current value of this token.
-    pub(crate) fn with_bearer(self, bearer: Option<Arc<BearerToken>>) -> Self {
-        Self { bearer, ..self }
+    /// Also removes the value that this secret has when a text is redacted.
+    #[must_use]
+    pub fn with(mut self, changing: Option<Arc<dyn CurrentSecret>>) -> Self {
+        self.changing.extend(changing);
+        self
     }
 
     /// Redacts a connection error.
-    pub(crate) fn redact_error(&self, error: ConnectError) -> ConnectError {
+    pub fn redact_error(&self, error: ConnectError) -> ConnectError {
         let ConnectError { kind, message, hint } = error;
         let hint = hint.map(|hint| self.redact_text(&hint));
         ConnectError { kind, message: self.redact_text(&message), hint }
     }
 
-    /// Redacts the failure of a request.
-    pub(crate) fn redact_failure(&self, failure: ResponseError) -> ResponseError {
-        match failure {
-            ResponseError::Lost(error) => ResponseError::Lost(self.redact_error(error)),
-            ResponseError::Rpc(RpcError { code, message, data }) => ResponseError::Rpc(RpcError {
-                code,
-                message: self.redact_text(&message),
-                data: data.and_then(|data| self.redact_json(data)),
-            }),
-        }
-    }
-
     /// Redacts a text.
-    pub(crate) fn redact_text(&self, text: &str) -> String {
-        let grant = self.authorization.as_ref().and_then(|it| it.remembered());
-        let token = grant.as_ref().map(|grant| grant.access_token.as_str());
-        let bearer = self.bearer.as_ref().map(|bearer| bearer.current());
-        let bearer = bearer.as_ref().map(Secret::expose);
-        let secrets = self.secrets.iter().map(Secret::expose).chain(token).chain(bearer);
+    pub fn redact_text(&self, text: &str) -> String {
+        let changing: Vec<_> = self.changing.iter().filter_map(|secret| secret.current()).collect();
+        let secrets = self.secrets.iter().chain(&changing).map(Secret::expose);
         secrets.fold(text.to_owned(), |text, secret| redact(&text, secret))
     }
 
     /// Redacts the strings in a JSON value by their decoded content, because escapes vary. Unparsable JSON is dropped,
     /// and duplicate keys are merged.
-    fn redact_json(&self, json: JsonText) -> Option<JsonText> {
+    pub fn redact_json(&self, json: JsonText) -> Option<JsonText> {
         let before: Value = serde_json::from_str(json.as_str()).ok()?;
         let mut after = before.clone();
         self.redact_value(&mut after);
@@ -137,9 +124,7 @@ mod tests {
     use std::time::Duration;
 
     use serde_json::value::RawValue;
-    use switchboard_model::{EraChoice, ServerName};
-
-    use crate::error::ConnectErrorKind;
+    use switchboard_model::{ConnectErrorKind, EraChoice, ServerName};
 
     use super::*;
 
@@ -163,7 +148,7 @@ mod tests {
             sharing: switchboard_model::Sharing::Shared,
             referenced: ["s3cret/path", "s3cret-token-2", "true"].map(Secret::new).into(),
         };
-        Redactor::of(&spec, None)
+        Redactor::of(&spec)
     }
 
     #[test]
@@ -184,15 +169,31 @@ mod tests {
             assert_eq!(redactor.redact_error(error.with_hint(said)), {
                 ConnectError::new(ConnectErrorKind::Protocol, expected).with_hint(expected)
             });
-            let data = serde_json::json!({ "said": said });
-            let error = RpcError { code: 1, message: said.into(), data: Some((&data).into()) };
-            let ResponseError::Rpc(error) = redactor.redact_failure(ResponseError::Rpc(error))
-            else {
-                panic!()
-            };
-            assert_eq!(error.message, expected);
-            let data = error.data.unwrap();
+            let data = redactor.redact_json((&serde_json::json!({ "said": said })).into()).unwrap();
             assert_eq!(data.parse(), serde_json::json!({ "said": expected }));
+        }
+    }
+
+    #[derive(Debug, Default)]
+    struct Token(std::sync::Mutex<Option<Secret>>);
+
+    impl CurrentSecret for Token {
+        fn current(&self) -> Option<Secret> {
+            self.0.lock().unwrap().clone()
+        }
+    }
+
+    #[test]
+    fn a_secret_that_changes_is_removed_with_the_value_that_it_has() {
+        let token = Arc::new(Token::default());
+        let redactor = redactor().with(Some(token.clone()));
+        let said = "s3cret-first and s3cret-other";
+        assert_eq!(redactor.redact_text(said), said);
+        for (current, expected) in
+            [("s3cret-first", "*** and s3cret-other"), ("s3cret-other", "s3cret-first and ***")]
+        {
+            *token.0.lock().unwrap() = Some(Secret::new(current));
+            assert_eq!(redactor.redact_text(said), expected);
         }
     }
 
@@ -207,12 +208,8 @@ mod tests {
             (r#"{"a":"s3cret-token","b":1e999}"#, ""),
         ] {
             let data: &RawValue = serde_json::from_str(said).unwrap();
-            let error = RpcError { code: 1, message: String::new(), data: Some(data.into()) };
-            let ResponseError::Rpc(error) = redactor().redact_failure(ResponseError::Rpc(error))
-            else {
-                panic!()
-            };
-            assert_eq!(error.data.as_ref().map_or("", JsonText::as_str), expected);
+            let redacted = redactor().redact_json(data.into());
+            assert_eq!(redacted.as_ref().map_or("", JsonText::as_str), expected);
         }
     }
 }

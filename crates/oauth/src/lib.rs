@@ -1,0 +1,26 @@
+//! OAuth as a client: sign-ins, tokens and their renewal, for servers that are called with a bearer token.
+//!
+//! The crate knows no transport. A caller takes the token of a request from an [`Authorization`] and shows it the
+//! response, which may require another token (`authorization`). Tokens are refreshed (`refresh`), obtained with the
+//! client credentials grant (`own_client`), or result from an interactive sign-in (`sign_in`, `callback`), and are kept
+//! in a [`TokenStore`]. rmcp reads the metadata of authorization servers and writes the requests to them (`discovery`).
+
+mod authorization;
+mod callback;
+mod challenge;
+mod discovery;
+mod failure;
+mod grant;
+mod own_client;
+mod refresh;
+mod sign_in;
+mod sign_in_state;
+mod sign_ins;
+mod token_store;
+
+pub use authorization::{Authorization, RequestAttempt, TokenVerdict};
+pub use grant::Grant;
+pub use sign_in::{SignIn, SignedIn};
+pub use sign_in_state::{Renewal, SignInState};
+pub use sign_ins::SignIns;
+pub use token_store::{Kept, TokenStore};
