@@ -129,22 +129,23 @@ impl Gateway {
         };
         let is_known = |view: &View| is_listed(view, &name);
         let (scope, session) = (&context.scope, context.session.as_ref());
-        let cached = self.service.view_with(scope, session, &name, is_known).await;
+        let (snapshot, cached) =
+            self.service.snapshot_and_view_with(scope, session, &name, is_known).await;
         let view = &cached.view;
         let arguments = request.params.get("arguments").filter(|text| *text != "null");
-        match view.find(&name) {
+        let found = view.find(&name);
+        let headers = request.headers.filter(|_| context.era() == ListEra::Stateless);
+        if let (Found::Tool(entry), Some(headers)) = (&found, headers)
+            && let Err(reason) =
+                snapshot.check_mirrors(&entry.tool, headers, arguments.unwrap_or("{}"))
+        {
+            let error = ErrorBody::new(code::HEADER_MISMATCH, reason);
+            return Dispatch::now(Outcome::Error { status: 400, error });
+        }
+        // A call may outlive the snapshot.
+        drop(snapshot);
+        match found {
             Found::Tool(entry) => {
-                if let Some(headers) =
-                    request.headers.filter(|_| context.era() == ListEra::Stateless)
-                    && let Err(reason) = self.board.snapshot().check_mirrors(
-                        &entry.tool,
-                        headers,
-                        arguments.unwrap_or("{}"),
-                    )
-                {
-                    let error = ErrorBody::new(code::HEADER_MISMATCH, reason);
-                    return Dispatch::now(Outcome::Error { status: 400, error });
-                }
                 let arguments = arguments.map(str::to_owned);
                 self.call(context, entry, &name, Reached::Listed, arguments, request).await
             }

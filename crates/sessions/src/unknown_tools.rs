@@ -31,18 +31,29 @@ impl SessionService {
         name: &str,
         is_known: impl Fn(&View) -> bool,
     ) -> Arc<CachedView> {
-        let cached = self.view_of(scope, session);
+        self.snapshot_and_view_with(scope, session, name, is_known).await.1
+    }
+
+    /// Like [`Self::view_with`], together with the snapshot that the view was computed from.
+    pub async fn snapshot_and_view_with(
+        &self,
+        scope: &Arc<Scope>,
+        session: Option<&Arc<Session>>,
+        name: &str,
+        is_known: impl Fn(&View) -> bool,
+    ) -> (Arc<Snapshot>, Arc<CachedView>) {
+        let (snapshot, cached) = self.snapshot_and_view(scope, session);
         if is_known(&cached.view) {
-            return cached;
+            return (snapshot, cached);
         }
         // Boxed: rarely needed, and otherwise part of the future of every call.
         Box::pin(async {
             let servers = self.servers_that_may_have(&cached.view, scope, session, name);
             let session_id = session.map(|session| &*session.id);
             if servers.is_empty() || !self.board.list_again(session_id, &servers).await {
-                return cached;
+                return (snapshot, cached);
             }
-            self.view_of(scope, session)
+            self.snapshot_and_view(scope, session)
         })
         .await
     }
