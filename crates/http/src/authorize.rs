@@ -8,7 +8,7 @@ use serde_json::Value;
 use switchboard_auth::{Principal, Refusal, Role};
 
 use crate::problem::ProblemResponse;
-use crate::server::Shared;
+use crate::server_state::Shared;
 
 const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
 

@@ -22,13 +22,14 @@ use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::board_place::BoardPlace;
 use crate::connections::{ConnectionLimits, ConnectionState, Connections};
 use crate::dispatch::{Dispatcher, ResponseBody, TrackedBody};
 use crate::mcp::{BodyChunk, McpEndpoint, McpRequest};
 use crate::origin_check::HostPolicy;
-use crate::ready::BoardPlace;
 use crate::request_body::{Unread, read_watched};
-use crate::server::{ServeOptions, Shared, accept, bound_bodies};
+use crate::server::{accept, bound_bodies};
+use crate::server_state::{ServeOptions, Shared};
 
 /// The timeout of steps that are expected to succeed.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use switchboard_model::Plan;
 
+use crate::board_place::BoardPlace;
 use crate::origin_check::HostPolicy;
-use crate::ready::BoardPlace;
 
 /// The host policy of the current configuration. A reload applies to the next request.
 #[derive(Debug)]

@@ -22,7 +22,7 @@ use crate::connections::{ConnectionState, RequestInProgress};
 use crate::cross_origin::Page;
 use crate::mcp::{self, BodyChunk, McpEndpoint};
 use crate::origin_check::{forbidden, hardened};
-use crate::server::Shared;
+use crate::server_state::Shared;
 use crate::stream_auth::{Credentials, Leased};
 
 /// Responds to all requests: checks them, and passes them to the MCP endpoint or to the router.
@@ -97,7 +97,9 @@ impl<M: McpEndpoint> Dispatcher<M> {
         let leases = &self.shared.leases;
         if let (Some(route), Some(principal)) = (mcp::route_of(request.uri().path()), &principal) {
             let principal = principal.clone();
-            let answered = mcp::serve(self, Some(connection), route, principal, request).await;
+            let within = self.shared.body_within;
+            let answered =
+                mcp::serve(&*self.mcp, within, Some(connection), route, principal, request).await;
             return match answered {
                 Err(refused) => refused.map(ResponseBody::Other),
                 Ok(response) => match credentials {

@@ -12,7 +12,7 @@ use crate::answers::{Forbidden, ForbiddenHost, Starting, Unauthorized};
 use crate::authorize::authenticate;
 use crate::present;
 use crate::ready::{Ready, ReadySessions};
-use crate::server::Shared;
+use crate::server_state::Shared;
 
 /// Check that the process runs
 ///

@@ -2,6 +2,7 @@
 
 mod answers;
 mod authorize;
+mod board_place;
 mod calls;
 mod connections;
 #[cfg(test)]
@@ -26,6 +27,7 @@ mod ready;
 mod request_body;
 mod self_waking;
 mod server;
+mod server_state;
 pub mod session_call;
 mod session_events;
 mod session_render;
@@ -35,8 +37,9 @@ mod stream_auth;
 mod turns;
 mod wake_filter;
 
+pub use board_place::BoardPlace;
 pub use mcp::{BodyChunk, McpEndpoint, McpRequest, McpRoute};
 pub use openapi::openapi_text;
 pub use origin_check::HostPolicy;
-pub use ready::BoardPlace;
-pub use server::{ServeOptions, is_loopback, serve};
+pub use server::{is_loopback, serve};
+pub use server_state::ServeOptions;

@@ -20,7 +20,6 @@ use std::time::Duration;
 use switchboard_auth::Principal;
 
 use crate::connections::ConnectionState;
-use crate::dispatch::Dispatcher;
 use crate::extract::FromPath;
 use crate::problem::ProblemResponse;
 use crate::request_body::{read_timed, read_watched};
@@ -125,7 +124,7 @@ fn named<M: McpEndpoint>(route: fn(String) -> McpRoute) -> MethodRouter<Routed<M
 impl<M: McpEndpoint> Routed<M> {
     async fn answer(self, route: McpRoute, principal: Principal, request: Request) -> Response {
         let (mcp, within) = (&*self.mcp, self.body_within);
-        let answered = answer(mcp, within, None, route, principal, request).await;
+        let answered = serve(mcp, within, None, route, principal, request).await;
         answered.map_or_else(
             |refused| refused,
             |response| {
@@ -139,24 +138,8 @@ impl<M: McpEndpoint> Routed<M> {
     }
 }
 
-/// Responds to an MCP request of a connection. The error is the response to a request that cannot be read.
+/// Responds to an MCP request. The error is the response to a request that cannot be read.
 pub(crate) async fn serve<M, B>(
-    dispatcher: &Dispatcher<M>,
-    connection: Option<&ConnectionState>,
-    route: McpRoute,
-    principal: Principal,
-    request: Request<B>,
-) -> Result<Response<M::Body>, Response>
-where
-    M: McpEndpoint,
-    B: HttpBody<Data = Bytes> + Unpin,
-    B::Error: Into<BoxError>,
-{
-    let within = dispatcher.shared.body_within;
-    answer(&*dispatcher.mcp, within, connection, route, principal, request).await
-}
-
-async fn answer<M, B>(
     mcp: &M,
     body_within: Duration,
     connection: Option<&ConnectionState>,

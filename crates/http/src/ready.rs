@@ -1,56 +1,17 @@
 //! The board, once it has started. Until then, API requests get 503, while `/healthz` responds already. MCP clients would
 //! not retry after a 503: the MCP server holds their requests instead.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
 use axum::http::request::Parts as RequestParts;
-use switchboard_runtime::{Board, LiveConfig};
+use switchboard_runtime::Board;
 use switchboard_sessions::SessionService;
 use switchboard_turns::Turns;
 
 use crate::problem::ProblemResponse;
-use crate::server::Shared;
-
-/// Holds the board, which may still be starting. Clones share it.
-#[derive(Debug, Clone, Default)]
-pub struct BoardPlace {
-    parts: Arc<OnceLock<Parts>>,
-    config: Arc<OnceLock<Arc<LiveConfig>>>,
-}
-
-#[derive(Debug)]
-struct Parts {
-    board: Arc<Board>,
-    sessions: Arc<SessionService>,
-    turns: Arc<Turns>,
-}
-
-impl BoardPlace {
-    /// Sets the started board with its sessions and turns. Later calls have no effect.
-    pub fn fill(&self, board: Arc<Board>, sessions: Arc<SessionService>, turns: Arc<Turns>) {
-        let _there_is_one = self.parts.set(Parts { board, sessions, turns });
-    }
-
-    /// Sets the configuration that the API shows and edits. Later calls have no effect.
-    pub fn set_config(&self, config: Arc<LiveConfig>) {
-        let _there_is_one = self.config.set(config);
-    }
-
-    /// The configuration of the board, once it has started.
-    pub fn config(&self) -> Option<&Arc<LiveConfig>> {
-        self.config.get()
-    }
-
-    pub(crate) fn board(&self) -> Option<&Arc<Board>> {
-        self.started().map(|parts| &parts.board)
-    }
-
-    fn started(&self) -> Option<&Parts> {
-        self.parts.get()
-    }
-}
+use crate::server_state::Shared;
 
 /// Extracts the board; responds 503 while it starts.
 pub(crate) struct Ready(pub(crate) Arc<Board>);

@@ -20,7 +20,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use rustix::io::Errno;
-use switchboard_auth::{Gatekeeper, Principal};
+use switchboard_auth::Gatekeeper;
 use switchboard_telemetry::MetricsPage;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -33,15 +33,13 @@ use utoipa_axum::routes;
 use crate::connections::{
     CloseOrder, ConnectionLimits, ConnectionPermit, ConnectionState, Connections, ObservedStream,
 };
-use crate::current_host_policy::CurrentHostPolicy;
 use crate::dispatch::Dispatcher;
 use crate::mcp::McpEndpoint;
 use crate::openapi::OpenApiDocument;
-use crate::origin_check::HostPolicy;
 use crate::problem::ProblemResponse;
-use crate::ready::BoardPlace;
 use crate::request_body::{Timed, Unread, announced};
 use crate::self_waking::SelfWaking;
+use crate::server_state::{ServeOptions, Shared};
 use crate::stream_auth::Leases;
 use crate::{
     authorize, calls, health, history, inspect, mcp, openapi, page, problem, providers,
@@ -59,48 +57,6 @@ const PING_EVERY: Duration = Duration::from_secs(30);
 const PONG_WITHIN: Duration = Duration::from_secs(30);
 /// How often API keys are read from the store.
 const READ_KEYS_EVERY: Duration = Duration::from_secs(2);
-
-/// The parts that a server consists of.
-#[derive(Debug, Clone)]
-pub struct ServeOptions {
-    /// Filled when the board has started. Until then `/healthz` and `/metrics` respond, and MCP clients wait.
-    pub board: BoardPlace,
-    pub metrics: MetricsPage,
-    /// The accepted hosts and origins until the board has started; then its configuration applies.
-    pub hosts: HostPolicy,
-    /// Checks the credentials.
-    pub gatekeeper: Arc<Gatekeeper>,
-    /// How long running requests may take after the shutdown began.
-    pub drain: Duration,
-}
-
-/// The state that all handlers share.
-#[derive(Debug, Clone)]
-pub(crate) struct Shared {
-    pub(crate) board: BoardPlace,
-    pub(crate) metrics: MetricsPage,
-    pub(crate) hosts: Arc<CurrentHostPolicy>,
-    pub(crate) gatekeeper: Arc<Gatekeeper>,
-    /// The principal of all requests while no credentials are required.
-    pub(crate) local: Principal,
-    /// How long the body of a request may take.
-    pub(crate) body_within: Duration,
-    pub(crate) leases: Arc<Leases>,
-}
-
-impl Shared {
-    pub(crate) fn new(options: &ServeOptions, limits: &ConnectionLimits) -> Self {
-        Self {
-            board: options.board.clone(),
-            metrics: options.metrics.clone(),
-            hosts: Arc::new(CurrentHostPolicy::new(options.board.clone(), options.hosts.clone())),
-            gatekeeper: options.gatekeeper.clone(),
-            local: Principal::local(),
-            body_within: limits.body_within,
-            leases: Arc::default(),
-        }
-    }
-}
 
 /// All routes. [`Dispatcher`] has already checked the requests.
 fn router<M: McpEndpoint>(shared: &Shared, mcp: Arc<M>) -> Router {

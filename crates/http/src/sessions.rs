@@ -387,12 +387,12 @@ pub(crate) struct Asker {
     principal: Principal,
 }
 
-impl axum::extract::FromRequestParts<crate::server::Shared> for Asker {
+impl axum::extract::FromRequestParts<crate::server_state::Shared> for Asker {
     type Rejection = ProblemResponse;
 
     async fn from_request_parts(
         parts: &mut axum::http::request::Parts,
-        shared: &crate::server::Shared,
+        shared: &crate::server_state::Shared,
     ) -> Result<Self, ProblemResponse> {
         let ReadySessions(sessions) = ReadySessions::from_request_parts(parts, shared).await?;
         let ReadyTurns(turns) = ReadyTurns::from_request_parts(parts, shared).await?;
@@ -443,12 +443,12 @@ impl SessionPath {
     }
 }
 
-impl axum::extract::FromRequestParts<crate::server::Shared> for SessionPath {
+impl axum::extract::FromRequestParts<crate::server_state::Shared> for SessionPath {
     type Rejection = ProblemResponse;
 
     async fn from_request_parts(
         parts: &mut axum::http::request::Parts,
-        shared: &crate::server::Shared,
+        shared: &crate::server_state::Shared,
     ) -> Result<Self, ProblemResponse> {
         let asker = Asker::from_request_parts(parts, shared).await?;
         let FromPath(SessionId { id }) = FromPath::from_request_parts(parts, shared).await?;

@@ -29,24 +29,24 @@ use crate::bearer::BearerToken;
 use crate::bounds::MAX_MESSAGE_BYTES;
 use crate::connect_progress::ConnectProgress;
 use crate::connection::{ConnectOptions, Connection, ServerInfo};
+use crate::exchange::RequestRoute;
 use crate::handler::UpstreamHandler;
 use crate::http_client::BoundedClient;
 use crate::http_faults::describe_transport;
 use crate::http_sender::HttpSender;
 use crate::http_transport::HttpWire;
-use crate::pending_requests::{MessageSink, PendingRequests};
+use crate::pending_requests::PendingRequests;
 use crate::probe::{Verdict, probe_era};
+use crate::process_error::process_error;
 use crate::request::Features;
 use crate::sse::{RequestTo, SseTransport};
 use crate::stdio::{ChildProcess, ChildStreams, StdioCommand};
 use crate::stdio_handshake::{FirstQuestion, Greeting, HandshakeFailure, StdioHandshake};
+use crate::stdio_messages::LineSink;
 use crate::subscriptions::{Announced, SubscriptionTask};
 
 /// The transport's limit of concurrent requests. It is high, because the board limits the number of calls.
 const MAX_REQUESTS_IN_FLIGHT: usize = 4096;
-
-/// Maximum number of bytes of a dead child's standard error in an error message; [`Connection::stderr`] has more.
-const MAX_LAST_WORDS: usize = 2000;
 
 /// Maximum time of the era probe.
 const LONGEST_PROBE: Duration = Duration::from_secs(10);
@@ -114,15 +114,9 @@ async fn open_or_ask_again(
 struct Opened {
     service: Service,
     pending: Arc<PendingRequests>,
-    way: RequestRoute,
+    route: RequestRoute,
     child: Option<ChildProcess>,
     era_is_certain: bool,
-}
-
-/// The route of callers' requests to the server.
-enum RequestRoute {
-    Http(Arc<HttpWire>),
-    Tapped(MessageSink),
 }
 
 /// The inputs of opening a connection, for all transports.
@@ -283,8 +277,8 @@ impl Opening<'_> {
         let session = client.session().clone();
         let bearer = self.bearer_in_file();
         let wire = HttpWire::new(era, sender, own, authorization, bearer, session);
-        let way = RequestRoute::Http(Arc::new(wire));
-        Ok(Opened { service, pending, way, child: None, era_is_certain })
+        let route = RequestRoute::Http(Arc::new(wire));
+        Ok(Opened { service, pending, route, child: None, era_is_certain })
     }
 
     async fn sse(
@@ -304,10 +298,10 @@ impl Opening<'_> {
         let request = RequestTo { make, authorization, bearer: self.bearer_in_file() };
         self.progress.set_step("the opening of the event stream");
         let transport = SseTransport::open(url, request, pending.clone()).await?;
-        let way = RequestRoute::Tapped(MessageSink::Posts(transport.posts().clone()));
+        let route = RequestRoute::Stream(Arc::new(transport.posts().clone()));
         let served = self.serve(transport, Era::Legacy, &pending).await;
         let service = served.map_err(|error| handshake_error(&error))?;
-        Ok(Opened { service, pending, way, child: None, era_is_certain: true })
+        Ok(Opened { service, pending, route, child: None, era_is_certain: true })
     }
 
     /// Opens a child in the configured era. If the era is not fixed, `initialize` is sent first: a process speaks one
@@ -367,9 +361,9 @@ impl Opening<'_> {
             AsyncRwTransport::new_client(output, input).with_max_line_length(usize::MAX);
         let stop = self.stop.clone();
         let service = serve_directly_with_ct(handler, transport, Some(info), stop);
-        let way = RequestRoute::Tapped(MessageSink::Lines(lines));
+        let route = RequestRoute::Stream(Arc::new(LineSink(lines)));
         let child = Some(child);
-        Ok(Ok(Opened { service, pending, way, child, era_is_certain: is_certain }))
+        Ok(Ok(Opened { service, pending, route, child, era_is_certain: is_certain }))
     }
 
     async fn serve<T, E, A>(
@@ -397,16 +391,13 @@ impl Opening<'_> {
         // The catalog is the cache; rmcp's own would serve stale lists.
         peer.set_response_cache_config(ClientCacheConfig::disabled()).await;
         let Described { info, era, features, announced } = describe_peer(&peer);
-        let mirrors_arguments = era == Era::Modern && matches!(opened.way, RequestRoute::Http(_));
-        let sink = match opened.way {
-            RequestRoute::Tapped(sink) => sink,
-            RequestRoute::Http(wire) => {
-                wire.connect(peer.clone());
-                MessageSink::Http(wire)
-            }
-        };
+        let mirrors_arguments = era == Era::Modern && matches!(opened.route, RequestRoute::Http(_));
+        let route = opened.route;
+        if let RequestRoute::Http(wire) = &route {
+            wire.connect(peer.clone());
+        }
         let pending = opened.pending;
-        pending.connect(sink, era);
+        pending.connect(route.sink(), era);
         let closed = CancellationToken::new();
         let (unsubscribe, unsubscribed) = (self.stop.child_token(), CancellationToken::new());
         let (listener, watch) =
@@ -418,6 +409,7 @@ impl Opening<'_> {
             info,
             features,
             pending,
+            route,
             watch,
             mirrors_arguments,
             list_bounds: self.options.list_bounds,
@@ -572,25 +564,6 @@ fn child_error(
             ConnectError::new(ConnectErrorKind::Protocol, message)
         }
     }
-}
-
-/// The error of a dead child: its exit status and the end of its standard error, without secrets.
-pub(crate) fn process_error(child: &ChildProcess, redactor: &Redactor) -> ConnectError {
-    if let Some(failure) = child.start_failure() {
-        return redactor.redact_error(failure);
-    }
-    // Secrets are removed before the text is cut, because only whole ones are recognized.
-    let (reason, said) =
-        (redactor.redact_text(&child.reason()), redactor.redact_text(&child.stderr()));
-    let said = last_bytes(&said, MAX_LAST_WORDS);
-    let message = if said.is_empty() { reason } else { format!("{reason}; it said:\n{said}") };
-    ConnectError::new(ConnectErrorKind::Process, message)
-        .with_hint("run the command by hand to see whether it starts and waits for input")
-}
-
-fn last_bytes(text: &str, limit: usize) -> &str {
-    let start = text.ceil_char_boundary(text.len().saturating_sub(limit));
-    text.get(start..).unwrap_or_default()
 }
 
 fn handshake_error(error: &ClientInitializeError) -> ConnectError {

@@ -11,10 +11,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::bounds::ListBounds;
-use crate::connect::process_error;
 use crate::connect_progress::ConnectProgress;
 use crate::events::EventSender;
+use crate::exchange::RequestRoute;
 use crate::pending_requests::PendingRequests;
+use crate::process_error::process_error;
 use crate::request::Features;
 use crate::stdio::ChildProcess;
 use crate::stdio_handshake::ProbeTimes;
@@ -75,6 +76,7 @@ pub struct Connection {
     pub(crate) info: ServerInfo,
     pub(crate) features: Features,
     pub(crate) pending: Arc<PendingRequests>,
+    pub(crate) route: RequestRoute,
     pub(crate) watch: Watch,
     /// Whether arguments are repeated in headers.
     pub(crate) mirrors_arguments: bool,

@@ -32,20 +32,17 @@ use crate::bearer::BearerToken;
 use crate::bounds::{MAX_MESSAGE_BYTES, QUOTED_BYTES};
 use crate::envelope::too_deep;
 use crate::flow_limit::{slowed_bytes, slowed_events};
-use crate::http_faults::{describe_answer, describe_non_rpc, too_large, with_oauth_hint};
-use crate::http_transport::{SessionSlot, UpstreamSession, VERSION};
+use crate::http_faults::{
+    EventFault, HttpFault, describe_answer, describe_non_rpc, too_large, with_oauth_hint,
+};
 use crate::pending_requests::PendingRequests;
+use crate::upstream_session::{SessionSlot, UpstreamSession, VERSION};
 
 pub(crate) const ACCEPTED: &str = "application/json, text/event-stream";
 pub(crate) const EVENT_STREAM: &str = "text/event-stream";
 
 /// The code of the error that replaces an unreadable event. JSON-RPC does not reserve it.
 const UNREADABLE: ErrorCode = ErrorCode(5_963_777);
-
-/// The failure of one HTTP exchange.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}", .0.message)]
-pub(crate) struct HttpFault(pub(crate) ConnectError);
 
 type PostResult = Result<StreamableHttpPostResponse, StreamableHttpError<HttpFault>>;
 
@@ -321,15 +318,6 @@ pub(crate) async fn read_bounded(
         }
     }
     Ok(body)
-}
-
-/// Why an event stream cannot be read further.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum EventFault<E> {
-    #[error("{0}")]
-    Lost(#[source] E),
-    #[error("the answer is larger than {0} bytes")]
-    TooLarge(usize),
 }
 
 /// Replaces an unreadable event with an error for the waiting request. rmcp would skip the event, or fetch it again

@@ -10,8 +10,22 @@ use switchboard_outbound::error_chain;
 
 use crate::bounds::QUOTED_BYTES;
 use crate::envelope::too_deep;
-use crate::http_client::{EventFault, HttpFault};
 
+/// The failure of one HTTP exchange.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.message)]
+pub(crate) struct HttpFault(pub(crate) ConnectError);
+
+/// Why an event stream cannot be read further.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum EventFault<E> {
+    #[error("{0}")]
+    Lost(#[source] E),
+    #[error("the answer is larger than {0} bytes")]
+    TooLarge(usize),
+}
+
+/// The error of a body above its limit.
 pub(crate) fn too_large(limit: usize) -> ConnectError {
     let message = format!("the answer is larger than {limit} bytes");
     ConnectError::new(ConnectErrorKind::Protocol, message)

@@ -16,8 +16,8 @@ use url::Url;
 
 use crate::bounds::MAX_MESSAGE_BYTES;
 use crate::flow_limit::slowed_events;
-use crate::http_client::{HttpFault, bounded_events};
-use crate::http_faults::too_large;
+use crate::http_client::bounded_events;
+use crate::http_faults::{HttpFault, too_large};
 
 /// The sender for one URL.
 #[derive(Debug)]

@@ -34,14 +34,15 @@ use crate::http_faults::{
     CLOSED, describe_answer, describe_non_rpc, describe_service_error, event_fault, with_oauth_hint,
 };
 use crate::http_sender::{HttpSender, RequestHeaders, UpstreamResponse};
+use crate::message_sink::MessageSink;
 use crate::pending_requests::{
     ELICITATION_COMPLETE, NOBODY_ANSWERS, OPEN_QUESTIONS, PendingRequests, Question, is_question,
     pass_on,
 };
 use crate::request::{RequestOrigin, RpcError, UpstreamEvent, UpstreamRequest};
+use crate::upstream_session::{SessionSlot, UpstreamSession, VERSION};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
-pub(crate) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
@@ -55,27 +56,6 @@ const LONGEST_RESUME_PAUSE: Duration = Duration::from_secs(30);
 const LONGEST_HEALING: Duration = Duration::from_secs(30);
 /// How long to read on after the response, so that the stream ends and its connection can be reused.
 const DRAINING: Duration = Duration::from_millis(50);
-
-/// rmcp's current session.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct UpstreamSession {
-    pub(crate) id: Option<HeaderValue>,
-    pub(crate) version: Option<HeaderValue>,
-}
-
-/// Holds the session that rmcp's HTTP client has seen last.
-#[derive(Debug, Default)]
-pub(crate) struct SessionSlot(Mutex<Arc<UpstreamSession>>);
-
-impl SessionSlot {
-    pub(crate) fn set(&self, session: UpstreamSession) {
-        *self.0.lock() = Arc::new(session);
-    }
-
-    fn get(&self) -> Arc<UpstreamSession> {
-        self.0.lock().clone()
-    }
-}
 
 /// The constant parts of all requests, and the session.
 #[derive(Debug)]
@@ -133,14 +113,15 @@ impl HttpWire {
         let _once = self.peer.set(peer);
     }
 
+    /// Sends a request and waits for its response, which arrives on the body of its own HTTP response.
     pub(crate) async fn ask(
         self: &Arc<Self>,
         pending: &Arc<PendingRequests>,
-        number: u64,
         ask: &UpstreamRequest,
         events: Option<EventSender>,
         asker: RequestOrigin,
     ) -> ResponseResult {
+        let number = pending.next_number();
         let id = pending.ids().id(number);
         let body = Bytes::from(request_text(ask, &id, self.era));
         // A server of the stateless era sends no requests, and closing the stream cancels the call.
@@ -161,7 +142,7 @@ impl HttpWire {
     }
 
     /// Sends a message that has no response of its own.
-    pub(crate) async fn send(&self, text: String) -> Result<(), ConnectError> {
+    async fn post_message(&self, text: String) -> Result<(), ConnectError> {
         let session = self.session.get();
         let headers = RequestHeaders { shared: self.prepared(&session), own: Vec::new() };
         let answer = self.dispatch(Method::POST, &headers, text.into(), RetryPolicy::Never).await?;
@@ -351,7 +332,9 @@ impl HttpWire {
         }
         if self.session.get().id != lost.id {
             let stop = pending.stop().clone();
-            pending.tasks().spawn(stop.run_until_cancelled_owned(tell_again(pending.clone())));
+            pending
+                .tasks()
+                .spawn(stop.run_until_cancelled_owned(tell_again(self.clone(), pending.clone())));
         }
         Ok(())
     }
@@ -373,6 +356,12 @@ impl HttpWire {
     }
 }
 
+impl MessageSink for HttpWire {
+    fn send(&self, text: String) -> BoxFuture<'_, Result<(), ConnectError>> {
+        self.post_message(text).boxed()
+    }
+}
+
 /// Requests of Switchboard itself change nothing and may be repeated. Callers' requests never are.
 fn repeat_of(method: &str) -> RetryPolicy {
     match method {
@@ -384,7 +373,7 @@ fn repeat_of(method: &str) -> RetryPolicy {
 }
 
 /// Repeats the subscriptions and the log level in a new session.
-fn tell_again(pending: Arc<PendingRequests>) -> BoxFuture<'static, ()> {
+fn tell_again(wire: Arc<HttpWire>, pending: Arc<PendingRequests>) -> BoxFuture<'static, ()> {
     async move {
         let kept = pending.kept(|kept| kept.clone());
         let level = kept.log_level.map(|level| ("logging/setLevel", "level", level));
@@ -393,7 +382,7 @@ fn tell_again(pending: Arc<PendingRequests>) -> BoxFuture<'static, ()> {
             let params = format!(r#""{key}":{}"#, quoted(&value));
             let ask = UpstreamRequest { method, params, ..UpstreamRequest::default() };
             // A refusal costs only notifications.
-            let _refused = pending.ask(&ask, None, RequestOrigin::Us).await;
+            let _refused = wire.ask(&pending, &ask, None, RequestOrigin::Us).await;
         }
     }
     .boxed()
@@ -553,7 +542,7 @@ impl<'a> Reading<'a> {
             return async move {
                 if let Some(answer) = question.answer().await {
                     // A server that is gone needs no response.
-                    let _gone = wire.send(answer).await;
+                    let _gone = wire.post_message(answer).await;
                 }
             }
             .boxed();
@@ -564,7 +553,7 @@ impl<'a> Reading<'a> {
         };
         let text = response_text(id, &reply);
         async move {
-            let _gone = wire.send(text).await;
+            let _gone = wire.post_message(text).await;
         }
         .boxed()
     }

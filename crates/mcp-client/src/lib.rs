@@ -2,7 +2,7 @@
 //!
 //! rmcp performs the handshake and version negotiation and owns sessions and subscriptions. Requests of callers bypass
 //! its types, as raw JSON: over HTTP in `http_transport`; over a child's streams in `stdio_messages` and over HTTP+SSE
-//! in `sse`, which separate callers' messages from rmcp's. `pending_requests` matches responses with requests and
+//! in `sse`, which separate callers' messages from rmcp's. `exchange` chooses between them; `pending_requests` matches responses with requests and
 //! attributes the server's own requests to callers.
 //!
 //! The other modules do what rmcp does not: choosing the era (`probe`, `stdio_handshake`), bounding bodies
@@ -18,6 +18,7 @@ mod connect_progress;
 mod connection;
 mod envelope;
 mod events;
+mod exchange;
 mod flow_limit;
 mod guard;
 mod handler;
@@ -26,8 +27,10 @@ mod http_faults;
 mod http_sender;
 mod http_transport;
 mod listing;
+mod message_sink;
 mod pending_requests;
 mod probe;
+mod process_error;
 mod request;
 mod request_ids;
 mod sse;
@@ -35,6 +38,7 @@ mod stdio;
 mod stdio_handshake;
 mod stdio_messages;
 mod subscriptions;
+mod upstream_session;
 
 pub use bounds::{ListBounds, MAX_LIST_PAGES, MAX_MESSAGE_BYTES, MAX_TOOLS_PER_SERVER};
 pub use challenge_request::challenge_request;

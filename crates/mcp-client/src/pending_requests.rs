@@ -22,10 +22,9 @@ use crate::envelope::{
 use crate::events::{EventSender, Waits};
 use crate::flow_limit::FlowLimit;
 use crate::http_faults::CLOSED;
-use crate::http_transport::HttpWire;
+use crate::message_sink::MessageSink;
 use crate::request::{RequestOrigin, RpcError, UpstreamEvent, UpstreamNews, UpstreamRequest};
 use crate::request_ids::RequestIds;
-use crate::sse::Posts;
 
 /// Maximum number of unread notifications; further ones are dropped.
 const KEPT_NEWS: usize = 1024;
@@ -46,16 +45,6 @@ const SEVERAL_CALL: &str = "several clients use this server at the same time, an
     ask again when the other calls are done, reach the server over streamable HTTP, or give each session a connection of \
     its own with `connection: per_session`";
 const WENT_AWAY: &str = "the client disconnected without an answer";
-
-/// The route of messages to the server.
-#[derive(Debug)]
-pub(crate) enum MessageSink {
-    /// Lines to a child, written by a single task, so that no line is written partially.
-    Lines(mpsc::Sender<Bytes>),
-    /// POST requests of an HTTP+SSE session.
-    Posts(Posts),
-    Http(Arc<HttpWire>),
-}
 
 /// Time limit for sending a cancellation.
 const LONGEST_CANCELLING: Duration = Duration::from_secs(5);
@@ -85,7 +74,7 @@ pub(crate) struct PendingRequests {
     changed: Arc<Notify>,
     /// Receives messages that belong to no running call, if the connection belongs to one session.
     session: Mutex<Option<EventSender>>,
-    line: OnceLock<(MessageSink, Era)>,
+    line: OnceLock<(Arc<dyn MessageSink>, Era)>,
     questions: Arc<Semaphore>,
     /// Server requests that are being answered, by the server's id, with the token that withdraws them.
     asked: Mutex<HashMap<String, Arc<CancellationToken>>>,
@@ -142,7 +131,7 @@ impl PendingRequests {
     }
 
     /// Sets the route to the server, after the handshake.
-    pub(crate) fn connect(&self, sink: MessageSink, era: Era) {
+    pub(crate) fn connect(&self, sink: Arc<dyn MessageSink>, era: Era) {
         // There is one handshake per connection.
         let _once = self.line.set((sink, era));
     }
@@ -194,7 +183,7 @@ impl PendingRequests {
         look(&mut self.asked.lock())
     }
 
-    /// Sends a request and waits for its response.
+    /// Sends a request and waits for its response, which arrives among all messages of the server.
     pub(crate) async fn ask(
         self: &Arc<Self>,
         ask: &UpstreamRequest,
@@ -205,9 +194,6 @@ impl PendingRequests {
         let Some((sink, era)) = self.line.get() else {
             return Err(ConnectError::new(ConnectErrorKind::Unreachable, CLOSED).into());
         };
-        if let MessageSink::Http(wire) = sink {
-            return wire.ask(self, number, ask, events, asker).await;
-        }
         let (answer, mut answered) = oneshot::channel();
         let caller =
             PendingCaller { asker, origin: ask.origin.clone(), events, answer: Some(answer) };
@@ -564,25 +550,6 @@ impl Drop for RequestGuard {
                 let _gone = tokio::time::timeout(LONGEST_CANCELLING, sink.send(text)).await;
             }
         });
-    }
-}
-
-impl MessageSink {
-    /// Sends a message that has no response of its own.
-    pub(crate) async fn send(&self, text: String) -> Result<(), ConnectError> {
-        match self {
-            Self::Lines(lines) => {
-                let mut line = text;
-                line.push('\n');
-                let unread = || {
-                    let message = "the process no longer reads its input";
-                    ConnectError::new(ConnectErrorKind::Unreachable, message)
-                };
-                lines.send(line.into()).await.map_err(|_| unread())
-            }
-            Self::Posts(posts) => posts.send(text).await,
-            Self::Http(wire) => wire.send(text).await,
-        }
     }
 }
 

@@ -5,8 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use futures::stream::BoxStream;
-use futures::{Future, StreamExt};
+use futures::{Future, FutureExt, StreamExt};
 use http::header;
 use reqwest::{RequestBuilder, Response};
 use rmcp::RoleClient;
@@ -20,8 +21,9 @@ use url::Url;
 
 use crate::bearer::BearerToken;
 use crate::bounds::MAX_MESSAGE_BYTES;
-use crate::http_client::{HttpFault, bounded_events, content_type, read_bounded};
-use crate::http_faults::{CLOSED, describe_answer, with_oauth_hint};
+use crate::http_client::{bounded_events, content_type, read_bounded};
+use crate::http_faults::{CLOSED, HttpFault, describe_answer, with_oauth_hint};
+use crate::message_sink::MessageSink;
 use crate::pending_requests::PendingRequests;
 
 /// Builds and sends requests to URLs of the server, with its credentials.
@@ -67,7 +69,7 @@ impl fmt::Debug for Posts {
 
 impl Posts {
     /// Sends one message; its response arrives on the stream.
-    pub(crate) fn send(
+    fn post(
         &self,
         text: String,
     ) -> impl Future<Output = Result<(), ConnectError>> + Send + 'static {
@@ -84,6 +86,12 @@ impl Posts {
             let body = read_bounded(response, 200).await.unwrap_or_else(|(_, head)| head);
             Err(describe_answer(status, &kind, &body))
         }
+    }
+}
+
+impl MessageSink for Posts {
+    fn send(&self, text: String) -> BoxFuture<'_, Result<(), ConnectError>> {
+        self.post(text).boxed()
     }
 }
 
@@ -175,7 +183,7 @@ impl Transport<RoleClient> for SseTransport {
         &mut self,
         message: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), HttpFault>> + Send + 'static {
-        let sending = serde_json::to_string(&message).map(|text| self.posts.send(text));
+        let sending = serde_json::to_string(&message).map(|text| self.posts.post(text));
         async move {
             match sending {
                 Ok(sending) => sending.await.map_err(HttpFault),

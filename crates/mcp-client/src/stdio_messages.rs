@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes, BytesMut};
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use switchboard_model::{ConnectError, ConnectErrorKind};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
@@ -17,6 +19,7 @@ use tokio_util::sync::{CancellationToken, PollSender};
 
 use crate::bounds::MAX_MESSAGE_BYTES;
 use crate::http_faults::CLOSED;
+use crate::message_sink::MessageSink;
 use crate::pending_requests::PendingRequests;
 
 /// Capacity of the queue of lines to a child; senders wait while it is full.
@@ -257,6 +260,22 @@ impl Drop for QueuedLines {
     }
 }
 
+/// Lines to a child, written by a single task, so that no line is written partially.
+#[derive(Debug)]
+pub(crate) struct LineSink(pub(crate) mpsc::Sender<Bytes>);
+
+impl MessageSink for LineSink {
+    fn send(&self, text: String) -> BoxFuture<'_, Result<(), ConnectError>> {
+        let mut line = text;
+        line.push('\n');
+        let unread = || {
+            let message = "the process no longer reads its input";
+            ConnectError::new(ConnectErrorKind::Unreachable, message)
+        };
+        async move { self.0.send(line.into()).await.map_err(|_| unread()) }.boxed()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use switchboard_model::Era;
@@ -265,7 +284,6 @@ mod tests {
 
     use super::*;
     use crate::envelope::ResponseError;
-    use crate::pending_requests::MessageSink;
     use crate::request::{RawResult, RequestOrigin, UpstreamRequest};
 
     /// A connection whose other end is held by the test.
@@ -286,7 +304,7 @@ mod tests {
             Arc::new(PendingRequests::new(tasks.clone(), CancellationToken::new(), Arc::default()));
         let (from_rmcp, lines, writing) = queued_lines(input, pending.clone());
         tasks.spawn(writing);
-        pending.connect(MessageSink::Lines(lines), Era::Legacy);
+        pending.connect(Arc::new(LineSink(lines)), Era::Legacy);
         let for_rmcp = TappedLines::new(output, pending.clone(), LineFault::default());
         Tap { pending, for_rmcp, from_rmcp, said: BufReader::new(said), server }
     }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use switchboard_view::Scope;
 
 use crate::http_answer::Refused;
-use crate::http_scope::{bad, flag, names};
+use crate::scope_values::{bad, flag, names};
 
 /// The maximum length of the encoded settings.
 const MAX_TEXT: usize = 64 * 1024;

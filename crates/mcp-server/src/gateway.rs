@@ -23,8 +23,8 @@ use crate::list_changed::SeenLists;
 use crate::listener::{Listener, Listeners};
 use crate::log_level::LogLevel;
 use crate::pending_input::PendingInputs;
-use crate::session_era::snapshot_of;
 use crate::state_signer::StateSigner;
+use crate::stored_client::snapshot_of;
 
 /// A client without a stream is removed from memory after this time, and restored from the store when it returns.
 const SWAP_OUT_AFTER: Duration = Duration::from_mins(1);

@@ -22,14 +22,17 @@ use crate::http_answer::{
     Accepts, HttpResponse, Refused, accepted, accepts, bare, is_json, json_answer, no_such_method,
     refuse, streamed, version, written,
 };
+use crate::http_request::{HttpRequest, Route};
 use crate::http_response::{ResponseEvent, ResponseWriter, RunningRequest, Stream};
-use crate::http_scope::{check_scope, names, read_scope};
+use crate::http_scope::{check_scope, read_scope};
 use crate::listener::{ListenRequest, subscription_meta};
 use crate::methods::{Dispatch, Incoming};
 use crate::outcome::Outcome;
 use crate::request_context::RequestContext;
-use crate::session_era::{NoClient, NotAdmitted, Promise, Stay, context_of, snapshot_of};
+use crate::scope_values::names;
+use crate::session_era::{NoClient, NotAdmitted, Promise, Stay, context_of};
 use crate::stateless_era;
+use crate::stored_client::snapshot_of;
 
 /// Protocol versions that have batches, and the maximum number of messages in one.
 pub(crate) const BATCHING: [&str; 2] = ["2024-11-05", "2025-03-26"];
@@ -41,28 +44,6 @@ const WISHES: [HeaderName; 3] = [
     HeaderName::from_static("x-mcp-tools"),
     HeaderName::from_static("x-mcp-readonly"),
 ];
-
-/// The MCP endpoint that a request is sent to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Route {
-    /// `/mcp`
-    All,
-    /// `/mcp/servers/{server}`
-    Server(String),
-    /// `/mcp/toolsets/{a,b}`
-    Toolsets(String),
-    /// `/mcp/sessions/{id}`
-    Session(String),
-}
-
-/// The parts of an HTTP request that the transport has read and authenticated.
-#[derive(Debug)]
-pub struct HttpRequest {
-    pub route: Route,
-    pub query: Option<String>,
-    pub headers: HeaderMap,
-    pub principal: Principal,
-}
 
 const TOO_MANY_SESSIONS: &str =
     "there are too many sessions; end one with DELETE, or come back later";

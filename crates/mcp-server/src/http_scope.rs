@@ -1,14 +1,13 @@
 //! Reads the scope of an HTTP request from its path, query and headers.
 
-use std::collections::BTreeSet;
-
 use http::StatusCode;
 use switchboard_runtime::Snapshot;
 use switchboard_view::{Scope, ScopeFault};
 
 use crate::connection_config;
 use crate::http_answer::Refused;
-use crate::http_endpoint::{HttpRequest, Route};
+use crate::http_request::{HttpRequest, Route};
+use crate::scope_values::{bad, flag, names};
 
 /// Combines everything that the path, the query and the headers say. Each part only narrows: no repetition widens what
 /// another part has narrowed. A proxy that adds a header to its client's headers can rely on that.
@@ -86,17 +85,6 @@ pub(crate) fn check_scope(
     Err(bad(fault.to_string()))
 }
 
-pub(crate) fn bad(message: String) -> Refused {
-    Refused(StatusCode::BAD_REQUEST, message)
-}
-
-/// The names in a comma-separated list, without duplicates.
-pub(crate) fn names(list: &str) -> Vec<String> {
-    let names = list.split(',').map(str::trim).filter(|name| !name.is_empty());
-    let names: BTreeSet<&str> = names.collect();
-    names.into_iter().map(str::to_owned).collect()
-}
-
 /// The values of all headers of one name.
 fn header<'a>(
     request: &'a HttpRequest,
@@ -107,14 +95,4 @@ fn header<'a>(
             .to_str()
             .map_err(|_| bad(format!("the header {name} contains characters other than ASCII")))
     })
-}
-
-pub(crate) fn flag(name: &str, text: &str) -> Result<bool, Refused> {
-    match text.trim().to_ascii_lowercase().as_str() {
-        "true" | "1" | "yes" | "on" | "" => Ok(true),
-        "false" | "0" | "no" | "off" => Ok(false),
-        other => Err(bad(format!(
-            "{name}: '{other}' is neither `true`, `1`, `yes`, `on` nor `false`, `0`, `no`, `off`"
-        ))),
-    }
 }

@@ -14,7 +14,7 @@ use crate::methods::{Dispatch, Incoming};
 use crate::outcome::Outcome;
 use crate::relist::Relist;
 use crate::request_context::RequestContext;
-use crate::session_era::snapshot_of;
+use crate::stored_client::snapshot_of;
 
 impl Gateway {
     pub(crate) async fn call_meta(

@@ -19,7 +19,7 @@ use crate::listener::ListenRequest;
 use crate::log_level::LogLevel;
 use crate::outcome::{COMPLETE, Outcome, missing_capability};
 use crate::request_context::{ForwardedParams, RequestContext, UpstreamOperation};
-use crate::session_era::snapshot_of;
+use crate::stored_client::snapshot_of;
 use crate::upstream_exchange::{ExchangeStep, UpstreamExchange};
 
 /// A request whose parts are still JSON text.

@@ -20,6 +20,7 @@ use crate::list_changed::SeenLists;
 use crate::log_level::LogLevel;
 use crate::methods;
 use crate::request_context::RequestContext;
+use crate::stored_client::snapshot_of;
 
 /// Whether a client that is looked up goes on with its session or ends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -239,29 +240,6 @@ impl Gateway {
         let info = read_client_info(state.get("clientInfo").map(Value::to_string).as_deref());
         let remembered = Some(remembered);
         Some(Client::new(id, owner, version, info, capabilities, scope, session, seen, remembered))
-    }
-}
-
-/// The state of a client that is stored.
-pub(crate) fn snapshot_of(client: &Client) -> StoredClient {
-    let capabilities: Value = serde_json::from_str(&client.capabilities_text).unwrap_or_default();
-    let state = json!({
-        "version": client.version,
-        "clientInfo": {"name": client.info.name, "version": client.info.version},
-        "capabilities": capabilities,
-        "scope": *client.scope,
-        "logLevel": client.log_level().map(LogLevel::as_str),
-        "subscriptions": client.subscriptions(),
-        "seen": client.fingerprint(),
-    });
-    StoredClient {
-        id: client.id.to_string(),
-        kind: SessionKind::Client.as_str().into(),
-        owner: client.owner.to_string(),
-        session: Some(client.session.id.to_string()),
-        state: state.to_string(),
-        created_at_ms: client.session.created_at_ms,
-        last_seen_at_ms: now_ms(),
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::gateway::Gateway;
 use crate::http_answer::{HttpResponse, refuse};
-use crate::http_endpoint::HttpRequest;
+use crate::http_request::HttpRequest;
 
 /// How long a response that does not need tools, such as that to `initialize` over stdio, waits for the instructions of the
 /// servers. Claude Code waits 5 seconds for `server/discover` before it assumes the session era.

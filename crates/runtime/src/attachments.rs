@@ -12,8 +12,9 @@ use switchboard_model::{
 };
 use switchboard_outbound::HttpPool;
 
-use crate::attach::{AttachError, MAX_SERVERS_PER_OWNER};
-use crate::board::Memory;
+use crate::attach::MAX_SERVERS_PER_OWNER;
+use crate::attach_error::AttachError;
+use crate::memory::Memory;
 use crate::supervisor::{Audience, Server, ServerContext};
 
 /// Limits for the lists of an attached server. They are lower than those of configured servers, because any caller may

@@ -17,21 +17,20 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::attachments::Attachments;
-use crate::catalog_reconciler::{
-    Before, CatalogReconciler, Commit, ReconcilerOrder, Seen, Servers,
-};
+use crate::catalog_reconciler::{Before, CatalogReconciler, Commit, ReconcilerOrder, Seen};
 use crate::catalog_writer::CatalogWriter;
 use crate::exposure_rule::ExposureRule;
-use crate::first_attempts::{grace_of_reload, wait_for_all};
+use crate::first_attempts::{StartEvent, grace_of_reload, wait_for_all};
 use crate::local::LocalTools;
 use crate::max_instances::ConcurrencyTable;
+use crate::memory::Memory;
 use crate::offers::Outgoing;
 use crate::prompt_tools::PromptRunner;
 use crate::records::Recorder;
 use crate::snapshot::{PublishedSnapshot, Snapshot};
 use crate::start_error::{StartError, StartFailure};
 use crate::startup::{StartingBoard, Startup};
-use crate::supervisor::{Audience, Server, ServerContext, ServerStatus};
+use crate::supervisor::{Audience, Server, ServerContext, ServerStatus, Servers};
 use crate::tokens::StoredTokens;
 
 /// How long cancelled calls may take to write their records.
@@ -42,15 +41,6 @@ const CLOSING: Duration = Duration::from_secs(8);
 /// Maximum number of ambiguous bare names that are remembered as warned about; further ones are not warned about.
 const MOST_WARNED: usize = 256;
 
-/// Whether revisions and tool lists are stored for the next run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Memory {
-    /// A long-running board: it stores its catalog revisions and the tools of its servers.
-    Keep,
-    /// A single command: it stores nothing except the records of its calls.
-    ReadOnly,
-}
-
 /// The inputs of a board besides its plan.
 #[derive(Debug)]
 pub struct BoardOptions {
@@ -60,15 +50,6 @@ pub struct BoardOptions {
     pub exposure: ExposureRule,
     /// The executable of the guard process for stdio children.
     pub guard: Option<PathBuf>,
-}
-
-/// Progress of a starting board.
-#[derive(Debug)]
-pub enum StartEvent {
-    /// The first attempt to connect a server has succeeded or failed.
-    Attempted(Box<ServerStatus>),
-    /// A server is still connecting; sent about every second.
-    Waiting(Box<ServerStatus>),
 }
 
 /// A running board. Clones of the `Arc` share it; [`Board::shutdown`] ends it.

@@ -11,8 +11,8 @@ use tokio::time::Instant;
 use tracing::Span;
 
 use crate::board::Board;
-use crate::call::{CallFailed, RawCallResult, RawReport, ResultHandle};
 use crate::call_log::{error_text, log_call};
+use crate::call_result::{CallFailed, RawCallResult, RawReport, ResultHandle};
 
 /// Maximum number of characters of an error message in a record.
 const MAX_RECORDED_MESSAGE: usize = 2000;

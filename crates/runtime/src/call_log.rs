@@ -7,7 +7,7 @@ use switchboard_model::{CallRecord, CanonicalName};
 use switchboard_protocol::Members;
 use tracing::Level;
 
-use crate::call::RawCallResult;
+use crate::call_result::RawCallResult;
 
 /// Maximum number of characters of a tool's error in a record.
 const MAX_ERROR_TEXT: usize = 500;

@@ -18,16 +18,13 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::attach::AttachError;
+use crate::attach_error::AttachError;
 use crate::attachments::Attachments;
 use crate::catalog_writer::CatalogWriter;
 use crate::exposure_rule::ExposureRule;
 use crate::max_instances::ConcurrencyTable;
 use crate::snapshot::{PublishedSnapshot, Snapshot};
-use crate::supervisor::{Listing, Server};
-
-/// The servers of a plan, by name.
-pub(crate) type Servers = HashMap<ServerName, Arc<Server>>;
+use crate::supervisor::{Listing, Server, Servers};
 
 /// The last known tools of each server, from this run or the previous one.
 pub(crate) type Before = HashMap<ServerName, Seen>;

@@ -14,7 +14,7 @@ use switchboard_store::{Store, StoreError};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::board::Memory;
+use crate::memory::Memory;
 
 /// The pause before a write that failed is tried again.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);

@@ -7,7 +7,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use switchboard_mcp_client::{
@@ -21,11 +20,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::connection_task::ConnectionTask;
-use crate::open_connection::{Held, OpenConnection};
+use crate::open_connection::{ConnectionKey, Held, OpenConnection, OpeningState};
 use crate::supervisor::Server;
-
-/// How long a failed era is not tried again.
-const RETRY_PAUSE: Duration = Duration::from_mins(1);
 
 /// The client of a request, as far as the choice of a connection depends on it.
 #[derive(Debug, Clone, Default)]
@@ -55,26 +51,6 @@ pub(crate) enum NoConnection {
     OfSession(String),
 }
 
-/// Identifies a further connection of a server.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct ConnectionKey {
-    /// The session that owns it; `None` for one that all clients share.
-    pub(crate) session: Option<Arc<str>>,
-    /// The required era; `None` if the server chooses.
-    pub(crate) era: Option<Era>,
-}
-
-impl ConnectionKey {
-    fn shared(era: Era) -> Self {
-        Self { session: None, era: Some(era) }
-    }
-
-    /// The shared key of the same era, for a session's key with a required era.
-    fn to_shared(&self) -> Option<Self> {
-        self.session.as_ref().and(self.era).map(Self::shared)
-    }
-}
-
 /// The further connections of one server.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionPool {
@@ -85,28 +61,6 @@ pub(crate) struct ConnectionPool {
 struct Pooled {
     progress: watch::Receiver<OpeningState>,
     stop: CancellationToken,
-}
-
-/// The state of opening a connection.
-#[derive(Debug, Clone)]
-pub(crate) enum OpeningState {
-    Opening,
-    Open(Arc<OpenConnection>),
-    Failed { error: ConnectError, at: Instant },
-}
-
-impl OpeningState {
-    /// Whether the entry must be replaced: the connection is closed, or it failed long enough ago and not because of
-    /// the protocol.
-    fn is_stale(&self) -> bool {
-        match self {
-            Self::Opening => false,
-            Self::Open(open) => open.users.is_closed() || open.connection.is_closed(),
-            Self::Failed { error, at } => {
-                error.kind != Kind::Protocol && at.elapsed() >= RETRY_PAUSE
-            }
-        }
-    }
 }
 
 impl ConnectionPool {

@@ -9,9 +9,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::connection_pool::{ConnectionKey, OpeningState};
 use crate::offers::ServerNews;
-use crate::open_connection::OpenConnection;
+use crate::open_connection::{ConnectionKey, OpenConnection, OpeningState};
 use crate::supervisor::{Audience, Server, ServerContext};
 
 /// Idle time after which a shared connection of the other era is closed.

@@ -1,18 +1,16 @@
 //! Waits for the first connection attempts: for every required server, and for the others up to a time limit.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use switchboard_model::{Plan, ServerName, render_duration};
+use switchboard_model::{Plan, ServerName};
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::board::{Memory, StartEvent};
-use crate::catalog_reconciler::Servers;
-use crate::supervisor::Server;
+use crate::memory::Memory;
+use crate::supervisor::{Server, ServerStatus, Servers};
 
 /// How long a serving board waits for servers that are not required. Their tools appear later, as any change does.
 const SERVING: Duration = Duration::from_secs(3);
@@ -25,25 +23,13 @@ pub const COMMAND_WAIT: Duration = Duration::from_secs(30);
 /// The interval between two progress reports while waiting.
 const TELLING: Duration = Duration::from_secs(1);
 
-/// The state of a connection attempt.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Waiting {
-    /// The awaited message or event.
-    pub step: &'static str,
-    pub elapsed: Duration,
-    /// The server's `connect_timeout`.
-    pub limit: Duration,
-    /// The last line of the child's standard error.
-    pub output: Option<String>,
-}
-
-impl fmt::Display for Waiting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let elapsed = render_duration(Duration::from_secs(self.elapsed.as_secs()));
-        let limit = render_duration(self.limit);
-        write!(f, "waiting for {} ({elapsed} of {limit})", self.step)?;
-        self.output.as_ref().map_or(Ok(()), |line| write!(f, "; it wrote: {line}"))
-    }
+/// Progress of a starting board.
+#[derive(Debug)]
+pub enum StartEvent {
+    /// The first attempt to connect a server has succeeded or failed.
+    Attempted(Box<ServerStatus>),
+    /// A server is still connecting; sent about every second.
+    Waiting(Box<ServerStatus>),
 }
 
 /// How long the start waits for servers that are not required.

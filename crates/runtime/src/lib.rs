@@ -5,6 +5,7 @@
 
 mod arguments;
 mod attach;
+mod attach_error;
 mod attachments;
 mod board;
 mod cached_view;
@@ -12,6 +13,7 @@ mod call;
 mod call_accounting;
 mod call_errors;
 mod call_log;
+mod call_result;
 mod catalog_reconciler;
 mod catalog_writer;
 mod config_edit;
@@ -25,6 +27,7 @@ mod list_again;
 mod live_config;
 mod local;
 mod max_instances;
+mod memory;
 mod offers;
 mod open_connection;
 mod prompt_tools;
@@ -41,24 +44,25 @@ mod start_error;
 mod startup;
 mod supervisor;
 mod tokens;
+mod waiting;
 
-pub use attach::{AttachError, MAX_SERVERS_PER_OWNER};
-pub use board::{Board, BoardOptions, Memory, StartEvent};
+pub use attach::MAX_SERVERS_PER_OWNER;
+pub use attach_error::AttachError;
+pub use board::{Board, BoardOptions};
 pub use cached_view::{CachedView, Comparison};
-pub use call::{
-    CallCheck, CallFailed, CallReport, CallRequest, ForwardedContext, Progress, RawCall,
-    RawCallResult, RawReport, ResultHandle, ToolChoice,
-};
+pub use call::{CallCheck, CallRequest, ForwardedContext, Progress, RawCall, ToolChoice};
+pub use call_result::{CallFailed, CallReport, RawCallResult, RawReport, ResultHandle};
 pub use config_edit::{EditError, ProposedEdit};
 pub use config_file::ReplaceError;
 pub use config_source::{CONFIG_VARIABLE, ConfigError, ConfigSource, LoadedConfig};
 pub use connection_pool::ClientProfile;
 pub use exposure_rule::ExposureRule;
-pub use first_attempts::{COMMAND_WAIT, Waiting};
+pub use first_attempts::{COMMAND_WAIT, StartEvent};
 pub use live_config::{
     AppliedEdit, ConfigFault, ConfigState, ExpectedEntry, LiveConfig, RefusedConfig, WrittenEntry,
 };
 pub use local::{LocalTool, LocalTools};
+pub use memory::Memory;
 pub use offers::{Offers, PassFailure, ServerNews};
 pub use prompt_tools::{PromptCall, PromptRunner};
 pub use prompts_resources::{ListKind, PromptsResources};
@@ -74,3 +78,4 @@ pub use switchboard_mcp_client::{
     UpstreamRequest, event_channel,
 };
 pub use tokens::StoredTokens;
+pub use waiting::Waiting;

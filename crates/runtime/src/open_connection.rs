@@ -1,13 +1,59 @@
-//! An open further connection of a server, and the tokens of the requests that keep it open.
+//! A further connection of a server: its key, the state of opening it, and the tokens of the requests that keep it open.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use switchboard_mcp_client::Connection;
+use switchboard_model::{ConnectError, ConnectErrorKind, Era};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
+
+/// How long a failed era is not tried again.
+const RETRY_PAUSE: Duration = Duration::from_mins(1);
+
+/// Identifies a further connection of a server.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct ConnectionKey {
+    /// The session that owns it; `None` for one that all clients share.
+    pub(crate) session: Option<Arc<str>>,
+    /// The required era; `None` if the server chooses.
+    pub(crate) era: Option<Era>,
+}
+
+impl ConnectionKey {
+    pub(crate) fn shared(era: Era) -> Self {
+        Self { session: None, era: Some(era) }
+    }
+
+    /// The shared key of the same era, for a session's key with a required era.
+    pub(crate) fn to_shared(&self) -> Option<Self> {
+        self.session.as_ref().and(self.era).map(Self::shared)
+    }
+}
+
+/// The state of opening a connection.
+#[derive(Debug, Clone)]
+pub(crate) enum OpeningState {
+    Opening,
+    Open(Arc<OpenConnection>),
+    Failed { error: ConnectError, at: Instant },
+}
+
+impl OpeningState {
+    /// Whether the entry must be replaced: the connection is closed, or it failed long enough ago and not because of
+    /// the protocol.
+    pub(crate) fn is_stale(&self) -> bool {
+        match self {
+            Self::Opening => false,
+            Self::Open(open) => open.users.is_closed() || open.connection.is_closed(),
+            Self::Failed { error, at } => {
+                error.kind != ConnectErrorKind::Protocol && at.elapsed() >= RETRY_PAUSE
+            }
+        }
+    }
+}
 
 /// An open connection, and the token that keeps it open.
 pub(crate) type Held = (Arc<Connection>, UseToken);

@@ -8,9 +8,10 @@ use switchboard_registry::CatalogTool;
 use switchboard_store::{NewResult, ResultBounds, Store, StoreError};
 
 use crate::board::Board;
-use crate::call::{RawCallResult, ResultHandle, typed};
+use crate::call::typed;
 use crate::call_accounting::CallAccounting;
 use crate::call_errors::not_kept;
+use crate::call_result::{RawCallResult, ResultHandle};
 
 /// Limits for all stored results, which are kept for a day. One session can use at most a quarter of the space.
 pub(crate) const KEPT_RESULTS: ResultBounds =

@@ -14,10 +14,9 @@ use switchboard_view::{Index, Past, Scope, ScopeFault, Selection, ServerToolsets
 
 use crate::attachments::Attached;
 use crate::cached_view::{CachedView, ViewCache};
-use crate::catalog_reconciler::Servers;
 use crate::offers::Offers;
 use crate::prompts_resources::{ListKind, PromptsResources};
-use crate::supervisor::Server;
+use crate::supervisor::{Server, Servers};
 
 pub(crate) use compiled::CompiledTool;
 use compiled::CompiledTools;

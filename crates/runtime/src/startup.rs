@@ -6,9 +6,9 @@ use std::sync::Arc;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFuture};
 
-use crate::board::{Board, StartEvent, failures, warn_of_absent};
+use crate::board::{Board, failures, warn_of_absent};
 use crate::catalog_reconciler::{CatalogReconciler, ReconcilerOrder};
-use crate::first_attempts::{grace_of_start, wait_for_all};
+use crate::first_attempts::{StartEvent, grace_of_start, wait_for_all};
 use crate::start_error::StartError;
 
 /// The stages of a start.

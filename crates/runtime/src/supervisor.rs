@@ -4,7 +4,7 @@
 //! waking the reconciler; it never touches the catalog. A list that could not be read completely changes nothing: the
 //! last known one stays.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -26,12 +26,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use crate::board::Memory;
 use crate::connection_pool::ConnectionPool;
-use crate::first_attempts::Waiting;
 use crate::list_again::{AskedByCaller, ListsRead};
+use crate::memory::Memory;
 use crate::offers::{Offers, Outgoing, ServerNews, UntoldWishes, read_offers};
 use crate::reconnect_backoff::ReconnectBackoff;
+use crate::waiting::Waiting;
 
 /// The interval between two listings if neither the server nor the configuration sets one.
 const DEFAULT_POLL: Duration = Duration::from_mins(1);
@@ -100,6 +100,9 @@ struct Condition {
     /// The running connection attempt and its start time.
     attempt: Option<(Instant, Arc<ConnectProgress>)>,
 }
+
+/// The servers of a plan, by name.
+pub(crate) type Servers = HashMap<ServerName, Arc<Server>>;
 
 /// One server with its supervised connection, if any, and its state.
 #[derive(Debug)]

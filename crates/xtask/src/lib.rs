@@ -2,6 +2,7 @@
 
 mod dependencies;
 mod generated;
+mod import_circles;
 mod tidy;
 mod type_names;
 
@@ -9,5 +10,6 @@ pub use dependencies::{
     Declared, Dependency, dependencies, unused_dependencies, unwanted_dependencies,
 };
 pub use generated::{GeneratedFile, generated_files, workspace_root};
+pub use import_circles::{ALLOWED_CIRCLES, AllowedCircle, import_circles};
 pub use tidy::{Package, broken_arrows, broken_habits, packages, tracked_files};
 pub use type_names::{SHARED_TYPE_NAMES, SourceFile, production_sources, repeated_type_names};

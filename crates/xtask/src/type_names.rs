@@ -102,7 +102,8 @@ fn type_names(source: &SourceFile) -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-fn is_cfg_test(attribute: &Attribute) -> bool {
+/// Whether an item belongs to the tests.
+pub(crate) fn is_cfg_test(attribute: &Attribute) -> bool {
     attribute.path().is_ident("cfg")
         && attribute.parse_args::<syn::Path>().is_ok_and(|condition| condition.is_ident("test"))
 }

@@ -1,0 +1,47 @@
+//! The place of the board, which is empty until the board has started.
+
+use std::sync::{Arc, OnceLock};
+
+use switchboard_runtime::{Board, LiveConfig};
+use switchboard_sessions::SessionService;
+use switchboard_turns::Turns;
+
+/// Holds the board, which may still be starting. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct BoardPlace {
+    parts: Arc<OnceLock<StartedParts>>,
+    config: Arc<OnceLock<Arc<LiveConfig>>>,
+}
+
+/// The board with its sessions and turns.
+#[derive(Debug)]
+pub(crate) struct StartedParts {
+    pub(crate) board: Arc<Board>,
+    pub(crate) sessions: Arc<SessionService>,
+    pub(crate) turns: Arc<Turns>,
+}
+
+impl BoardPlace {
+    /// Sets the started board with its sessions and turns. Later calls have no effect.
+    pub fn fill(&self, board: Arc<Board>, sessions: Arc<SessionService>, turns: Arc<Turns>) {
+        let _there_is_one = self.parts.set(StartedParts { board, sessions, turns });
+    }
+
+    /// Sets the configuration that the API shows and edits. Later calls have no effect.
+    pub fn set_config(&self, config: Arc<LiveConfig>) {
+        let _there_is_one = self.config.set(config);
+    }
+
+    /// The configuration of the board, once it has started.
+    pub fn config(&self) -> Option<&Arc<LiveConfig>> {
+        self.config.get()
+    }
+
+    pub(crate) fn board(&self) -> Option<&Arc<Board>> {
+        self.started().map(|parts| &parts.board)
+    }
+
+    pub(crate) fn started(&self) -> Option<&StartedParts> {
+        self.parts.get()
+    }
+}

@@ -1,0 +1,55 @@
+//! The parts that a server is made of, and the state that its handlers share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use switchboard_auth::{Gatekeeper, Principal};
+use switchboard_telemetry::MetricsPage;
+
+use crate::board_place::BoardPlace;
+use crate::connections::ConnectionLimits;
+use crate::current_host_policy::CurrentHostPolicy;
+use crate::origin_check::HostPolicy;
+use crate::stream_auth::Leases;
+
+/// The parts that a server consists of.
+#[derive(Debug, Clone)]
+pub struct ServeOptions {
+    /// Filled when the board has started. Until then `/healthz` and `/metrics` respond, and MCP clients wait.
+    pub board: BoardPlace,
+    pub metrics: MetricsPage,
+    /// The accepted hosts and origins until the board has started; then its configuration applies.
+    pub hosts: HostPolicy,
+    /// Checks the credentials.
+    pub gatekeeper: Arc<Gatekeeper>,
+    /// How long running requests may take after the shutdown began.
+    pub drain: Duration,
+}
+
+/// The state that all handlers share.
+#[derive(Debug, Clone)]
+pub(crate) struct Shared {
+    pub(crate) board: BoardPlace,
+    pub(crate) metrics: MetricsPage,
+    pub(crate) hosts: Arc<CurrentHostPolicy>,
+    pub(crate) gatekeeper: Arc<Gatekeeper>,
+    /// The principal of all requests while no credentials are required.
+    pub(crate) local: Principal,
+    /// How long the body of a request may take.
+    pub(crate) body_within: Duration,
+    pub(crate) leases: Arc<Leases>,
+}
+
+impl Shared {
+    pub(crate) fn new(options: &ServeOptions, limits: &ConnectionLimits) -> Self {
+        Self {
+            board: options.board.clone(),
+            metrics: options.metrics.clone(),
+            hosts: Arc::new(CurrentHostPolicy::new(options.board.clone(), options.hosts.clone())),
+            gatekeeper: options.gatekeeper.clone(),
+            local: Principal::local(),
+            body_within: limits.body_within,
+            leases: Arc::default(),
+        }
+    }
+}
