@@ -7,8 +7,8 @@ use switchboard_api::{
     ServerList, ServerView, SessionProcesses, StoreTrouble, ToolList, ToolView,
 };
 use switchboard_model::{
-    CallError, CallRecord, JsonText, NO_TOOLSET, ServerPlan, ServerState, Sharing, ToolLimits,
-    render_duration,
+    CallError, CallRecord, ConnectError, JsonText, NO_TOOLSET, ServerPlan, ServerState, Sharing,
+    ToolLimits, render_duration,
 };
 use switchboard_providers::Providers;
 use switchboard_registry::CatalogTool;
@@ -83,7 +83,7 @@ fn offered_server(plan: &ServerPlan, status: &ServerStatus) -> ServerView {
         tools: 0,
         connect_ms: status.connect_time.map(whole_ms),
         error: status.error.as_ref().map(|error| error.message.clone()),
-        hint: status.error.as_ref().and_then(|error| error.hint.clone()),
+        hint: status.error.as_ref().and_then(ConnectError::hint),
         stderr: None,
         session_processes: match plan.spec.sharing {
             Sharing::Shared => None,

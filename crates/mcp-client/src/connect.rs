@@ -79,9 +79,10 @@ impl Connection {
         if let Err(error) = &mut opened
             && error.kind == ConnectErrorKind::Protocol
             && matches!(spec.era, EraChoice::Fixed(_))
+            && error.hints.is_empty()
         {
             let hint = "the configuration sets `era`; without it Switchboard finds out the era";
-            error.hint.get_or_insert_with(|| hint.into());
+            *error = error.clone().with_operator_hint(hint);
         }
         opened.map_err(|error| redactor().redact_error(error))
     }

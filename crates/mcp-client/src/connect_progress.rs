@@ -74,7 +74,7 @@ impl ConnectProgress {
         let said = said.map(|line| format!("; the last line of its error output: {line}"));
         let message =
             format!("no answer to {} within {limit}{}", self.step(), said.unwrap_or_default());
-        ConnectError::new(ConnectErrorKind::Timeout, message).with_hint(timeout_hint(spec))
+        ConnectError::new(ConnectErrorKind::Timeout, message).with_operator_hint(timeout_hint(spec))
     }
 }
 

@@ -7,6 +7,7 @@ use rmcp::transport::streamable_http_client::StreamableHttpError;
 use sse_stream::Error as SseError;
 use switchboard_model::{ConnectError, ConnectErrorKind};
 use switchboard_outbound::error_chain;
+use switchboard_protocol::is_too_deep;
 
 use crate::bounds::QUOTED_BYTES;
 use crate::envelope::too_deep;
@@ -91,18 +92,18 @@ pub(crate) fn describe_answer(status: StatusCode, content_type: &str, body: &[u8
     let said = format!("HTTP {status}{}", quote(body, content_type));
     match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => ConnectError::new(Unauthorized, said)
-            .with_hint("give the server's credentials in `auth.bearer` or `headers`"),
+            .with_operator_hint("give the server's credentials in `auth.bearer` or `headers`"),
         StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => ConnectError::new(Protocol, said)
-            .with_hint("check the path of `url`; many servers answer at /mcp, older ones at /sse with `transport: sse`"),
+            .with_operator_hint("check the path of `url`; many servers answer at /mcp, older ones at /sse with `transport: sse`"),
         status if status.is_redirection() => ConnectError::new(Protocol, said)
-            .with_hint("the server redirects elsewhere; put the final address into `url`"),
+            .with_operator_hint("the server redirects elsewhere; put the final address into `url`"),
         status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
             ConnectError::new(Overloaded, said)
         }
         status if status.is_success() && content_type.starts_with("text/html") => {
             let message = format!("{said}: a web page instead of an MCP answer");
             ConnectError::new(Protocol, message)
-                .with_hint("this looks like a login or start page; check `url` and the credentials")
+                .with_operator_hint("this looks like a login or start page; check `url` and the credentials")
         }
         status if status.is_success() => {
             let quoted = quote(body, content_type);
@@ -122,13 +123,14 @@ pub(crate) fn with_oauth_hint(error: ConnectError, headers: &HeaderMap) -> Conne
     if error.kind != ConnectErrorKind::Unauthorized || !names_metadata {
         return error;
     }
-    error.with_hint(
+    // It takes the place of the hint at fixed credentials.
+    ConnectError { hints: Vec::new(), ..error }.with_operator_hint(
         "the server offers OAuth: write `auth: {oauth: {}}` in its entry, then run `switchboard auth login` with its name",
     )
 }
 
 pub(crate) fn describe_non_rpc(error: &serde_json::Error, body: &[u8]) -> ConnectError {
-    if error.to_string().starts_with("recursion limit exceeded") {
+    if is_too_deep(body) {
         return too_deep();
     }
     let message = format!("the answer is not a JSON-RPC message ({error}){}", quote(body, ""));
@@ -172,7 +174,7 @@ mod tests {
                 header::WWW_AUTHENTICATE,
                 http::HeaderValue::from_static(challenge),
             )]);
-            with_oauth_hint(describe_answer(status, "", b""), &headers).hint.unwrap_or_default()
+            with_oauth_hint(describe_answer(status, "", b""), &headers).hint().unwrap_or_default()
         };
         let metadata =
             r#"Bearer Resource_Metadata="https://h/.well-known/oauth-protected-resource""#;
@@ -182,7 +184,7 @@ mod tests {
     }
 
     fn shown(error: &ConnectError) -> String {
-        let hint = error.hint.as_deref().map(|hint| format!(" -> {hint}")).unwrap_or_default();
+        let hint = error.hint().map(|hint| format!(" -> {hint}")).unwrap_or_default();
         format!("{:?}: {error}{hint}", error.kind)
     }
 

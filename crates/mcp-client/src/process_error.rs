@@ -19,7 +19,7 @@ pub(crate) fn process_error(child: &ChildProcess, redactor: &Redactor) -> Connec
     let said = last_bytes(&said, MAX_LAST_WORDS);
     let message = if said.is_empty() { reason } else { format!("{reason}; it said:\n{said}") };
     ConnectError::new(ConnectErrorKind::Process, message)
-        .with_hint("run the command by hand to see whether it starts and waits for input")
+        .with_operator_hint("run the command by hand to see whether it starts and waits for input")
 }
 
 fn last_bytes(text: &str, limit: usize) -> &str {

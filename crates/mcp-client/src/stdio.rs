@@ -153,7 +153,9 @@ impl ChildProcess {
         let said = self.stderr();
         let is_ours = status.is_some_and(|status| status.code() == Some(i32::from(GUARD_FAILED)))
             && said.starts_with("cannot start `");
-        is_ours.then(|| ConnectError::new(ConnectErrorKind::Process, said).with_hint(START_HINT))
+        is_ours.then(|| {
+            ConnectError::new(ConnectErrorKind::Process, said).with_operator_hint(START_HINT)
+        })
     }
 
     /// Whether it exited or was cut off.
@@ -219,7 +221,7 @@ fn cannot_start(line: &StdioCommand<'_>, error: &io::Error) -> ConnectError {
         Some(_) | None => error.to_string(),
     };
     let message = format!("cannot start `{}`: {reason}", line.command);
-    ConnectError::new(ConnectErrorKind::Process, message).with_hint(START_HINT)
+    ConnectError::new(ConnectErrorKind::Process, message).with_operator_hint(START_HINT)
 }
 
 async fn watch(

@@ -250,8 +250,7 @@ impl CallError {
 
     /// All hints as one text, for people.
     pub fn hint(&self) -> Option<String> {
-        let texts: Vec<_> = self.hints.iter().map(|hint| hint.text.as_str()).collect();
-        (!texts.is_empty()).then(|| texts.join("; "))
+        all_texts(&self.hints)
     }
 
     /// The message with the hints for the caller, for a model to act on.
@@ -262,6 +261,12 @@ impl CallError {
             .collect();
         parts.join("; ")
     }
+}
+
+/// Hints as one text; `None` if there are none.
+pub(crate) fn all_texts(hints: &[Hint]) -> Option<String> {
+    let texts: Vec<_> = hints.iter().map(|hint| hint.text.as_str()).collect();
+    (!texts.is_empty()).then(|| texts.join("; "))
 }
 
 /// The stored record of one call.

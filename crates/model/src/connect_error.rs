@@ -1,4 +1,6 @@
-//! Errors of connecting to servers, with cause and hint.
+//! Errors of connecting to servers, with cause and hints.
+
+use crate::call::{Hint, HintAudience, all_texts};
 
 /// The kind of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,19 +30,35 @@ pub struct ConnectError {
     pub kind: ConnectErrorKind,
     /// The cause, without the server's name, which the caller adds.
     pub message: String,
-    /// What the operator can do about it.
-    pub hint: Option<String>,
+    /// The ways out, each for those who can take it.
+    pub hints: Vec<Hint>,
 }
 
 impl ConnectError {
     /// A failure without a hint.
     pub fn new(kind: ConnectErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hint: None }
+        Self { kind, message: message.into(), hints: Vec::new() }
     }
 
-    /// Sets the hint.
+    /// Adds a way out that the caller itself can take.
     #[must_use]
-    pub fn with_hint(self, hint: impl Into<String>) -> Self {
-        Self { hint: Some(hint.into()), ..self }
+    pub fn with_hint(self, text: impl Into<String>) -> Self {
+        self.and_hint(HintAudience::Caller, text.into())
+    }
+
+    /// Adds a way out that only the operator of the board can take.
+    #[must_use]
+    pub fn with_operator_hint(self, text: impl Into<String>) -> Self {
+        self.and_hint(HintAudience::Operator, text.into())
+    }
+
+    fn and_hint(mut self, audience: HintAudience, text: String) -> Self {
+        self.hints.push(Hint { audience, text });
+        self
+    }
+
+    /// All hints as one text, for people who run the board.
+    pub fn hint(&self) -> Option<String> {
+        all_texts(&self.hints)
     }
 }

@@ -160,9 +160,10 @@ impl Authorization {
         if let Some(client) = self.own_client() {
             let message =
                 format!("HTTP 401 Unauthorized: the server refuses the token of '{}'", client.id);
-            return Err(ConnectError::new(ConnectErrorKind::Unauthorized, message).with_hint(
-                "its authorization server issued that token; ask the operator of the two",
-            ));
+            return Err(ConnectError::new(ConnectErrorKind::Unauthorized, message)
+                .with_operator_hint(
+                    "its authorization server issued that token; ask the operator of the two",
+                ));
         }
         self.want(SignInReason { challenge, scopes }).await?;
         Err(self.needs_sign_in(&[]))
@@ -204,7 +205,9 @@ impl Authorization {
                     "the signed-in user lacks the rights; `switchboard auth login` signs in as another user"
                 }
             };
-            return Err(ConnectError::new(ConnectErrorKind::Unauthorized, message).with_hint(hint));
+            return Err(
+                ConnectError::new(ConnectErrorKind::Unauthorized, message).with_operator_hint(hint)
+            );
         }
         if self.own_client().is_some() {
             // A second refusal is final.
@@ -374,9 +377,9 @@ impl Authorization {
         let message = format!("needs sign-in: run `switchboard auth login {}`", self.server);
         let error = ConnectError::new(ConnectErrorKind::SignIn, message);
         if scopes.is_empty() {
-            return error.with_hint("it opens the server's sign-in page in a browser");
+            return error.with_operator_hint("it opens the server's sign-in page in a browser");
         }
-        error.with_hint(format!("the server asks for more: {}", scopes.join(" ")))
+        error.with_operator_hint(format!("the server asks for more: {}", scopes.join(" ")))
     }
 }
 

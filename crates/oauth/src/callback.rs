@@ -32,7 +32,7 @@ pub(crate) fn no_port(port: Option<u16>, error: &std::io::Error) -> ConnectError
     let message =
         format!("cannot listen for the browser's callback: port{port} of 127.0.0.1: {error}");
     ConnectError::new(ConnectErrorKind::Process, message)
-        .with_hint("end what uses the port, or choose another `redirect_port`")
+        .with_operator_hint("end what uses the port, or choose another `redirect_port`")
 }
 
 /// A value in a query string.

@@ -31,8 +31,9 @@ pub(crate) async fn discover(
     let issuer = resolved.metadata.issuer.clone().filter(|_| resolved.source.is_discovered());
     let Some(issuer) = issuer else {
         let message = "the server publishes no OAuth metadata, so there is nowhere to sign in";
-        return Err(ConnectError::new(ConnectErrorKind::Protocol, message)
-            .with_hint("for a server with fixed credentials, set `auth.bearer` or `headers`"));
+        return Err(ConnectError::new(ConnectErrorKind::Protocol, message).with_operator_hint(
+            "for a server with fixed credentials, set `auth.bearer` or `headers`",
+        ));
     };
     let metadata = &resolved.metadata;
     let endpoints = [&metadata.authorization_endpoint, &metadata.token_endpoint];
@@ -67,8 +68,9 @@ fn check_endpoint(endpoint: &str) -> Result<(), ConnectError> {
         return Ok(());
     }
     let message = format!("the authorization server names {endpoint:?}, which is not safe to use");
-    Err(ConnectError::new(ConnectErrorKind::Protocol, message)
-        .with_hint("the endpoints of OAuth must be https, unless they are on this machine"))
+    Err(ConnectError::new(ConnectErrorKind::Protocol, message).with_operator_hint(
+        "the endpoints of OAuth must be https, unless they are on this machine",
+    ))
 }
 
 /// Converts an error of rmcp.

@@ -16,6 +16,7 @@ mod refresh;
 mod sign_in;
 mod sign_in_state;
 mod sign_ins;
+mod token_client;
 mod token_store;
 
 pub use authorization::{Authorization, RequestAttempt, TokenVerdict};

@@ -1,5 +1,8 @@
 //! Tokens of the client credentials grant: the program authenticates as a registered client, without a user.
 
+use std::sync::Arc;
+
+use http::StatusCode;
 use rmcp::transport::auth::{
     AuthError, AuthorizationManager, ClientCredentialsConfig, JwtSigningAlgorithm,
 };
@@ -14,6 +17,7 @@ use url::Url;
 use crate::discovery::{describe, discover};
 use crate::failure::unusable;
 use crate::grant::Grant;
+use crate::token_client::{TokenClient, TokenOutcome};
 
 /// A scope for refresh tokens, which this grant does not use.
 const OFFLINE: &str = "offline_access";
@@ -37,7 +41,7 @@ pub(crate) struct Asking<'a> {
 /// Requests a token from the authorization server that the MCP server names.
 pub(crate) async fn obtain(asking: Asking<'_>, now_ms: i64) -> Result<Grant, ConnectError> {
     let Asking { server, settings, client, challenge, more, issuer: before } = asking;
-    let mut found = discover(server, challenge).await?;
+    let found = discover(server, challenge).await?;
     let issuer = found.issuer.clone();
     check_issuer(&issuer, client.issuer.as_deref(), before)?;
     check_token_endpoint(server, &found.metadata.token_endpoint)?;
@@ -47,10 +51,14 @@ pub(crate) async fn obtain(asking: Asking<'_>, now_ms: i64) -> Result<Grant, Con
         scopes.retain(|scope| scope != OFFLINE);
     }
     let config = credentials(server, client, &scopes);
-    let refused = |error: AuthError| refused(&issuer, &client.id, &error);
-    found.manager.validate_client_credentials_metadata(&config).map_err(&refused)?;
-    found.manager.configure_client_credentials(&config).map_err(&refused)?;
-    let answer = exchange(found.manager, config).await?.map_err(refused)?;
+    let tokens = Arc::new(TokenClient::new(server)?);
+    let refused = |error: AuthError| refused(&issuer, &client.id, &error, tokens.take_outcome());
+    let manager = AuthorizationManager::new_with_oauth_http_client(server.clone(), tokens.clone());
+    let mut manager = manager.await.map_err(&refused)?;
+    manager.set_metadata(found.metadata);
+    manager.validate_client_credentials_metadata(&config).map_err(&refused)?;
+    manager.configure_client_credentials(&config).map_err(&refused)?;
+    let answer = exchange(manager, config).await?.map_err(refused)?;
     let mut grant = Grant {
         server_url: server.as_str().to_owned(),
         issuer,
@@ -91,7 +99,7 @@ fn check_issuer(
     }
     let message =
         format!("the server names the issuer {found}, but the client belongs to {expected}");
-    Err(ConnectError::new(ConnectErrorKind::Unauthorized, message).with_hint(hint))
+    Err(ConnectError::new(ConnectErrorKind::Unauthorized, message).with_operator_hint(hint))
 }
 
 /// Refuses to send a long-lived secret without TLS.
@@ -105,7 +113,7 @@ fn check_token_endpoint(server: &Url, endpoint: &str) -> Result<(), ConnectError
     }
     let message = format!("the authorization server names {endpoint:?}, which is not safe to use");
     Err(ConnectError::new(ConnectErrorKind::Protocol, message)
-        .with_hint("client credentials are sent over https only"))
+        .with_operator_hint("client credentials are sent over https only"))
 }
 
 /// Runs on a thread of its own, because rmcp's future (3.8) is not `Send`.
@@ -150,21 +158,36 @@ fn in_rmcp(algorithm: SigningAlgorithm) -> JwtSigningAlgorithm {
     }
 }
 
-fn refused(issuer: &str, client_id: &str, error: &AuthError) -> ConnectError {
-    let why: String = describe(error)
-        .message
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .take(LONGEST_TOLD)
-        .collect();
+/// The error of a token request. Its kind follows from what the authorization server did, never from rmcp's text, which is
+/// only shown where there is nothing else to show.
+fn refused(
+    issuer: &str,
+    client_id: &str,
+    error: &AuthError,
+    outcome: Option<TokenOutcome>,
+) -> ConnectError {
+    use ConnectErrorKind::{Protocol, Unauthorized, Unreachable};
+    let (kind, why, hints) = match outcome {
+        Some(TokenOutcome::NoAnswer(failure)) => (failure.kind, failure.message, failure.hints),
+        Some(TokenOutcome::Answered { status, .. }) if status.is_success() => {
+            (Protocol, describe(error).message, Vec::new())
+        }
+        Some(TokenOutcome::Answered { status, reason }) => {
+            let is_temporary = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
+            let kind = if is_temporary { Unreachable } else { Unauthorized };
+            (kind, reason.unwrap_or_else(|| format!("HTTP {status}")), Vec::new())
+        }
+        // The request could not be made, for example because the key cannot be used.
+        None => (Unauthorized, describe(error).message, Vec::new()),
+    };
+    let why = why.chars().map(|c| if c.is_control() { ' ' } else { c });
+    let why: String = why.take(LONGEST_TOLD).collect();
     let message = format!("{issuer} issues no token to the client '{client_id}': {why}");
-    // rmcp has one error for all failures, so an unreachable or failing authorization server is recognized by the text.
-    let words = why.to_ascii_lowercase();
-    if words.contains("request failed") || words.contains("http 5") {
-        return ConnectError::new(ConnectErrorKind::Unreachable, message);
+    let error = ConnectError { hints, ..ConnectError::new(kind, message) };
+    if kind != Unauthorized {
+        return error;
     }
-    ConnectError::new(ConnectErrorKind::Unauthorized, message)
-        .with_hint("check `client_id`, its credentials and `scopes` in `auth.oauth`")
+    error.with_operator_hint("check `client_id`, its credentials and `scopes` in `auth.oauth`")
 }
 
 #[cfg(test)]

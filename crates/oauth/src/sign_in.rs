@@ -73,7 +73,7 @@ impl SignIn {
         let OAuthGrant::SignIn(ours) = &settings.grant else {
             let message =
                 format!("'{name}' needs no sign-in: it uses the client credentials grant");
-            return Err(ConnectError::new(ConnectErrorKind::Protocol, message).with_hint(
+            return Err(ConnectError::new(ConnectErrorKind::Protocol, message).with_operator_hint(
                 "its entry says `grant: client_credentials`; `switchboard server test` tries it",
             ));
         };
@@ -202,9 +202,9 @@ async fn client(
         let described = describe(&error);
         if found.metadata.registration_endpoint.is_none() {
             let message = format!("{} does not support dynamic client registration", found.issuer);
-            return ConnectError::new(ConnectErrorKind::Protocol, message).with_hint(hint);
+            return ConnectError::new(ConnectErrorKind::Protocol, message).with_operator_hint(hint);
         }
-        described.with_hint(hint)
+        described.with_operator_hint(hint)
     })
 }
 

@@ -65,6 +65,6 @@ pub(crate) fn wants_oauth(spec: &ServerSpec) -> Result<(&Url, &OAuthSettings), C
     spec.endpoint.oauth().ok_or_else(|| {
         let message = format!("the server '{}' is not configured to sign in", spec.name);
         ConnectError::new(ConnectErrorKind::Protocol, message)
-            .with_hint("add `auth: {oauth: {}}` to its entry")
+            .with_operator_hint("add `auth: {oauth: {}}` to its entry")
     })
 }

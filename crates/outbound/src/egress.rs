@@ -50,7 +50,7 @@ impl From<&EgressRefused> for ConnectError {
             EgressRefused::Host { refusal, .. } => refusal.hint(),
             EgressRefused::Name { .. } => EgressRefusal::Special("").hint(),
         };
-        Self::new(ConnectErrorKind::Forbidden, refused.to_string()).with_hint(hint)
+        Self::new(ConnectErrorKind::Forbidden, refused.to_string()).with_operator_hint(hint)
     }
 }
 

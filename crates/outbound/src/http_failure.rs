@@ -69,7 +69,8 @@ fn describe_causes(
     let message = if chain.is_empty() { what.to_owned() } else { format!("{what}: {chain}") };
     let described = ConnectError::new(kind, message);
     if what == NO_CONNECTION {
-        return described.with_hint("check host and port of `url`, and whether the server runs");
+        return described
+            .with_operator_hint("check host and port of `url`, and whether the server runs");
     }
     described
 }

@@ -64,9 +64,11 @@ impl Redactor {
 
     /// Redacts a connection error.
     pub fn redact_error(&self, error: ConnectError) -> ConnectError {
-        let ConnectError { kind, message, hint } = error;
-        let hint = hint.map(|hint| self.redact_text(&hint));
-        ConnectError { kind, message: self.redact_text(&message), hint }
+        let ConnectError { kind, message, mut hints } = error;
+        for hint in &mut hints {
+            hint.text = self.redact_text(&hint.text);
+        }
+        ConnectError { kind, message: self.redact_text(&message), hints }
     }
 
     /// Redacts a text.
@@ -166,8 +168,8 @@ mod tests {
             ("", ""),
         ] {
             let error = ConnectError::new(ConnectErrorKind::Protocol, said);
-            assert_eq!(redactor.redact_error(error.with_hint(said)), {
-                ConnectError::new(ConnectErrorKind::Protocol, expected).with_hint(expected)
+            assert_eq!(redactor.redact_error(error.with_operator_hint(said)), {
+                ConnectError::new(ConnectErrorKind::Protocol, expected).with_operator_hint(expected)
             });
             let data = redactor.redact_json((&serde_json::json!({ "said": said })).into()).unwrap();
             assert_eq!(data.parse(), serde_json::json!({ "said": expected }));

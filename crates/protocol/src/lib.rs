@@ -7,6 +7,7 @@ mod client_info;
 pub mod code;
 mod depth;
 mod era;
+mod input_required;
 mod listed_entry;
 mod members;
 mod message;
@@ -23,6 +24,7 @@ pub use era::{
     EraClaim, LATEST_LEGACY, LEGACY_VERSIONS, MODERN_VERSION, SUPPORTED_VERSIONS, claim,
     negotiate_legacy,
 };
+pub use input_required::needs_stateless_era;
 pub use listed_entry::{
     CheckedEntry, EntryKind, check_entry, repair_tool_annotations, repair_tool_members,
 };

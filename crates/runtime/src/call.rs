@@ -461,7 +461,11 @@ async fn run_upstream(
     let connected = server.connection_for(client).await;
     let (connection, _keeps_it_open) = connected.map_err(|reason| match reason {
         NoConnection::Reconnecting(reason) => reconnecting(tool, &reason),
-        NoConnection::OfSession(reason) => unavailable(tool, &reason),
+        NoConnection::OfSession(error) => {
+            let mut unavailable = unavailable(tool, &error.message);
+            unavailable.hints.extend(error.hints);
+            unavailable
+        }
     })?;
     let event_channel = events.unwrap_or_else(EventSender::deaf);
     let call = std::pin::pin!(server.ask_over(&connection, client, &ask, &event_channel));

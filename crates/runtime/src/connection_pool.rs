@@ -15,6 +15,7 @@ use switchboard_mcp_client::{
 use switchboard_model::{
     ConnectError, ConnectErrorKind as Kind, Endpoint, Era, EraChoice, Sharing,
 };
+use switchboard_protocol::needs_stateless_era;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -48,7 +49,7 @@ pub(crate) enum NoConnection {
     Reconnecting(String),
     /// The connection of the client's session cannot be opened; its next request tries again.
     #[error("{0}")]
-    OfSession(String),
+    OfSession(ConnectError),
 }
 
 /// The further connections of one server.
@@ -120,7 +121,7 @@ impl Server {
         if let Some(key) = self.own_key(client, era) {
             // Boxed, here and below: the future is large, and most requests use the supervised connection.
             let opened = Box::pin(self.pooled(&key, client)).await;
-            return opened.map_err(|error| NoConnection::OfSession(error.message));
+            return opened.map_err(NoConnection::OfSession);
         }
         if let Some(key) = era.and_then(|era| self.other_era_for(client, era)) {
             match Box::pin(self.pooled(&key, client)).await {
@@ -198,7 +199,7 @@ impl Server {
             Err(RequestFailure::Rpc(error))
                 if connection.era() == Era::Legacy
                     && self.spec().era == EraChoice::Auto
-                    && is_about_input_required(&error.message) =>
+                    && needs_stateless_era(error.code, &error.message) =>
             {
                 let again = Box::pin(self.ask_in_stateless_era(client, ask, events));
                 again.await.unwrap_or(answer)
@@ -247,8 +248,8 @@ impl Server {
                 }
                 Ok(OpeningState::Failed { error, .. }) => return Err(error),
                 Ok(OpeningState::Opening) | Err(_) => {
-                    let message = "the connection is being closed".to_owned();
-                    return Err(ConnectError { kind: Kind::Unreachable, message, hint: None });
+                    let message = "the connection is being closed";
+                    return Err(ConnectError::new(Kind::Unreachable, message));
                 }
             }
         }
@@ -378,19 +379,11 @@ fn close_longest_idle(
 }
 
 fn no_room(most: u32) -> ConnectError {
-    ConnectError {
-        kind: Kind::Overloaded,
-        message: format!(
-            "{most} sessions have a connection of their own to this server, as many as its `max_connections` allows, \
-             and all of them are in use; try again when a call has ended, or raise `max_connections` in the \
-             configuration"
-        ),
-        hint: None,
-    }
-}
-
-/// Whether a session-era error message says that the tool needs the `input_required` results of the stateless era.
-fn is_about_input_required(message: &str) -> bool {
-    let message = message.to_ascii_lowercase().replace(['_', '-', ' '], "");
-    message.contains("inputrequired")
+    let message = format!(
+        "{most} sessions have a connection of their own to this server, as many as its `max_connections` allows, and all \
+         of them are in use"
+    );
+    ConnectError::new(Kind::Overloaded, message)
+        .with_hint("try again when a call has ended")
+        .with_operator_hint("raise `max_connections` in the configuration")
 }

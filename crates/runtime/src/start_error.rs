@@ -52,8 +52,8 @@ impl fmt::Display for StartFailure {
                     f,
                     "Failed to connect to MCP server '{server}' at {place}\nError: {message}"
                 )?;
-                if let Some(hint) = &error.hint {
-                    write!(f, "\nHint: {hint}")?;
+                for hint in &error.hints {
+                    write!(f, "\nHint: {}", hint.text)?;
                 }
                 let is_refused =
                     matches!(error.kind, ConnectErrorKind::Unauthorized | ConnectErrorKind::SignIn);

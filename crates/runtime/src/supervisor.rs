@@ -664,20 +664,11 @@ fn is_still_there(error: &ConnectError) -> bool {
 }
 
 fn lost(connection: &Connection) -> ConnectError {
-    ConnectError {
-        kind: Kind::Unreachable,
-        message: format!("the connection closed: {}", connection.end_reason()),
-        hint: None,
-    }
+    let message = format!("the connection closed: {}", connection.end_reason());
+    ConnectError::new(Kind::Unreachable, message)
 }
 
 fn no_answer(limit: Duration) -> ConnectError {
-    ConnectError {
-        kind: Kind::Timeout,
-        message: format!(
-            "no answer to tools/list within {}",
-            switchboard_model::render_duration(limit)
-        ),
-        hint: None,
-    }
+    let limit = switchboard_model::render_duration(limit);
+    ConnectError::new(Kind::Timeout, format!("no answer to tools/list within {limit}"))
 }

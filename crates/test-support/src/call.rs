@@ -181,6 +181,10 @@ impl Call {
                 vec![self.completed(result).into()]
             }
             Reply::RpcError { code, message } => vec![rpc_error(&self.id, *code, message).into()],
+            Reply::SessionEraError { code, message } => match self.wire {
+                Wire::Legacy => vec![rpc_error(&self.id, *code, message).into()],
+                Wire::Modern => vec![self.completed(self.echo()).into()],
+            },
             Reply::Error(error) => {
                 vec![json!({"jsonrpc": "2.0", "id": self.id, "error": error}).into()]
             }

@@ -42,6 +42,10 @@ struct Desk {
     named: Mutex<Option<String>>,
     offers_to_stay: AtomicBool,
     refuses_own_client: AtomicBool,
+    /// The response of the token endpoint, in place of tokens.
+    token_response: Mutex<Option<(StatusCode, String)>>,
+    /// The token endpoint in the metadata, in place of the real one.
+    token_endpoint: Mutex<Option<String>>,
     scopes: Mutex<String>,
     pause: Mutex<Duration>,
     issued: AtomicUsize,
@@ -90,6 +94,8 @@ impl FakeAuthServer {
             named: Mutex::default(),
             offers_to_stay: AtomicBool::new(false),
             refuses_own_client: AtomicBool::new(false),
+            token_response: Mutex::default(),
+            token_endpoint: Mutex::default(),
             scopes: Mutex::default(),
             pause: Mutex::default(),
             issued: AtomicUsize::new(0),
@@ -165,6 +171,16 @@ impl FakeAuthServer {
         self.desk.refuses_own_client.store(true, Ordering::SeqCst);
     }
 
+    /// Makes the token endpoint respond with this status and body.
+    pub fn answer_token_requests(&self, status: StatusCode, body: &str) {
+        *locked(&self.desk.token_response) = Some((status, body.to_owned()));
+    }
+
+    /// Makes the metadata name another token endpoint.
+    pub fn name_token_endpoint(&self, url: &str) {
+        *locked(&self.desk.token_endpoint) = Some(url.to_owned());
+    }
+
     /// Revokes all access tokens.
     pub fn revoke_access(&self) {
         locked(&self.desk.valid).clear();
@@ -216,10 +232,12 @@ async fn resource_metadata(State(desk): Here) -> Json<Value> {
 async fn server_metadata(State(desk): Here) -> Json<Value> {
     let base = &desk.base;
     let issuer = locked(&desk.issuer).clone().unwrap_or_else(|| base.clone());
+    let token_endpoint = locked(&desk.token_endpoint).clone();
+    let token_endpoint = token_endpoint.unwrap_or_else(|| format!("{base}/token"));
     let mut document = json!({
         "issuer": issuer,
         "authorization_endpoint": format!("{base}/authorize"),
-        "token_endpoint": format!("{base}/token"),
+        "token_endpoint": token_endpoint,
         "registration_endpoint": format!("{base}/register"),
         "response_types_supported": ["code"],
         "code_challenge_methods_supported": ["S256"],
@@ -256,6 +274,9 @@ async fn token(State(desk): Here, body: String) -> Response {
     let pause = *locked(&desk.pause);
     if !pause.is_zero() {
         tokio::time::sleep(pause).await;
+    }
+    if let Some(response) = locked(&desk.token_response).clone() {
+        return response.into_response();
     }
     let grant_type = value(&body, "grant_type");
     let is_allowed = match grant_type.as_deref() {

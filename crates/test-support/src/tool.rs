@@ -61,6 +61,11 @@ pub enum Reply {
         code: i64,
         message: String,
     },
+    /// A JSON-RPC error in the session era, and the arguments in the stateless era.
+    SessionEraError {
+        code: i64,
+        message: String,
+    },
     /// Exactly this JSON-RPC error.
     Error(Value),
     /// A text of that many bytes.

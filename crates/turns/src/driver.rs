@@ -24,12 +24,13 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 
+use crate::TurnError;
 use crate::calling::{self, Called};
 use crate::conversation::StoredConversation;
 use crate::live::{LiveTurn, TurnEnd, TurnWishes};
 use crate::new_turn::Wanted;
 use crate::tool_epoch::{self, ToolEpoch};
-use crate::{TurnError, turns};
+use crate::turn_problem::not_kept;
 
 /// Capacity of the channel for events of running calls.
 const NEWS: usize = 64;
@@ -245,7 +246,7 @@ impl Driver {
         }
         calls.shutdown().await;
         (self.state.stream, self.state.request) = (None, None);
-        self.emit(&TurnEvent::Error { error: turns::not_kept(error) });
+        self.emit(&TurnEvent::Error { error: not_kept(error) });
         let (usage, messages) = (self.turn.usage(), self.turn.messages().len());
         let status = TurnStatus::Failed;
         self.emit(&TurnEvent::Done { status, stop: None, usage, messages });

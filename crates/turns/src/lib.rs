@@ -12,6 +12,7 @@ mod live;
 mod new_turn;
 mod prompt_tools;
 mod tool_epoch;
+mod turn_problem;
 mod turn_view;
 mod turns;
 mod words;

@@ -67,7 +67,7 @@ async fn login(
 ) -> Result<(), Failure> {
     let name = &server.spec.name;
     let failed = |error: ConnectError| {
-        Failure::unreachable(format!("cannot sign in at '{name}': {error}")).with_hint(error.hint)
+        Failure::unreachable(format!("cannot sign in at '{name}': {error}")).with_hint(error.hint())
     };
     let unsigned = challenge_request(&server.spec, &HttpPool::default()).map_err(failed)?;
     let sign_in = SignIn::begin(&server.spec, unsigned, tokens).await.map_err(failed)?;

@@ -174,10 +174,12 @@ async fn look_at_server(server: &ServerPlan, options: &ConnectOptions) -> Server
             ServerLook { findings, is_away: false }
         }
         Err(NotConnected::Failed(error)) if !server.required => {
-            let hint = error.hint;
+            let hint = error.hint();
             away(Finding { hint, ..Finding::warning(subject, format!("away: {}", error.message)) })
         }
-        Err(NotConnected::Failed(error)) => away(Finding::ill(subject, error.message, error.hint)),
+        Err(NotConnected::Failed(error)) => {
+            away(Finding::ill(subject, error.message.clone(), error.hint()))
+        }
         Err(NotConnected::StillConnecting(waiting)) => {
             let name = &server.spec.name;
             let hint = format!("`switchboard server test {name}` waits for it to the end");

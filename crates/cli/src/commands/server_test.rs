@@ -38,7 +38,7 @@ pub(crate) async fn run(
         Failure::unreachable(format!(
             "Failed to connect to MCP server '{name}' at {place}\nError: {message}"
         ))
-        .with_hint(error.hint)
+        .with_hint(error.hint())
     })?;
     let took = start.elapsed();
     show(server, &connection, &list.tools, &list.quarantined, took, output);

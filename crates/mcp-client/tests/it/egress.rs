@@ -94,7 +94,7 @@ async fn a_name_leads_only_where_it_may_and_nothing_is_sent_elsewhere() {
     );
     assert!(!error.message.contains("127.0.0.1"), "who asks must not learn the network");
     assert_eq!(
-        error.hint.as_deref(),
+        error.hint().as_deref(),
         Some("the operator of this board can add it to `security.egress.allow`")
     );
     assert!(*asked.lock().unwrap() > 0);

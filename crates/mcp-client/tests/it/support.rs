@@ -126,7 +126,7 @@ pub(crate) fn shown(error: &ConnectError) -> String {
         ConnectErrorKind::Protocol => "protocol",
         ConnectErrorKind::Process => "process",
     };
-    let hint = error.hint.as_ref().map(|hint| format!(" -> {hint}")).unwrap_or_default();
+    let hint = error.hint().map(|hint| format!(" -> {hint}")).unwrap_or_default();
     format!("{kind}: {error}{hint}")
 }
 

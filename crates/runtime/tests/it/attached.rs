@@ -222,7 +222,7 @@ async fn what_is_not_public_is_refused_until_the_file_allows_it() {
     until(|| state(&board, "s1", "mine") == Some(ServerState::Unavailable)).await;
     let error = board.attached("s1")[0].1.error.clone().unwrap();
     assert!(error.message.starts_with("the egress check refuses"), "{}", error.message);
-    assert_eq!(error.hint.as_deref(), Some(way_out));
+    assert_eq!(error.hint().as_deref(), Some(way_out));
 
     // The file says so again, and it is connected without anybody doing anything.
     board.apply(plan(&open(&[]))).await.unwrap();

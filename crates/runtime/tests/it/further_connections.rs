@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pretty_assertions::assert_eq;
 use serde_json::Value;
-use switchboard_model::{Caller, Era, Face};
+use switchboard_model::{Caller, Era, Face, HintAudience};
 use switchboard_runtime::{Board, ClientProfile, ForwardedContext, RawCall};
 use switchboard_test_support::peers::stdio_peer;
 use switchboard_test_support::{Reply, ScriptedServer, Tool, wait_until};
@@ -71,6 +71,24 @@ async fn a_server_of_the_stateless_era_alone_is_asked_once_for_a_session() {
     }
     assert!(server.stats().initialize_count <= 1, "{:?}", server.stats());
     end(&board).await;
+}
+
+#[tokio::test]
+async fn only_a_call_that_needs_input_required_results_is_made_again_in_the_stateless_era() {
+    let words = "InputRequiredResult requires negotiated protocol version 2026-07-28 or newer";
+    for (code, message, is_made_again) in
+        [(-32600, words, true), (-32602, "input required: `name`", false), (-32001, words, false)]
+    {
+        let reply = Reply::SessionEraError { code, message: message.into() };
+        let tools = [Tool::new("asks").replies(reply)];
+        let server = ScriptedServer::builder().dual().tools(tools).start().await;
+        let board = board(&yaml(&[], &[dynamic("both", &server)])).await;
+        let said = call(&board, "both.asks", None, of_era(Era::Legacy, true)).await;
+        assert_eq!(said == "{}", is_made_again, "{code} {message}: {said}");
+        let calls = if is_made_again { 2 } else { 1 };
+        assert_eq!(server.stats().calls.len(), calls, "{code} {message}");
+        end(&board).await;
+    }
 }
 
 fn child(more: &str) -> String {
@@ -160,7 +178,11 @@ async fn a_session_is_refused_only_while_the_processes_of_all_others_are_busy() 
     };
     let refused = board.call_raw(request).await.result.unwrap_err().error;
     assert!(refused.message.contains("as many as its `max_connections` allows"), "{refused}");
-    assert_eq!(refused.hint(), None, "nothing is reconnected");
+    let caller = "and all of them are in use; try again when a call has ended";
+    assert!(refused.for_caller().ends_with(caller), "{}", refused.for_caller());
+    let operator = refused.hints.iter().filter(|hint| hint.audience == HintAudience::Operator);
+    let operator: Vec<_> = operator.map(|hint| hint.text.as_str()).collect();
+    assert_eq!(operator, ["raise `max_connections` in the configuration"]);
     assert_eq!(call(&board, "own.t", Some("a"), client()).await, "{}", "the other goes on");
     drop(busy);
     wait_until(PATIENCE, async || {

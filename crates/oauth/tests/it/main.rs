@@ -1,0 +1,5 @@
+//! OAuth flows against an authorization server on a real socket.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod client_credentials;
+mod memory_store;
