@@ -123,20 +123,16 @@ fn policy_for(server: &Url, proxies: Vec<String>) -> EgressPolicy {
         }
         Some(Host::Domain(_)) | None => None,
     };
-    let rules = |networks: &[&str]| -> Vec<EgressRule> {
-        networks.iter().filter_map(|network| network.parse().ok()).collect()
-    };
     let allowing = |allow| EgressPolicy { allow, deny: Vec::new() };
     let mut allow: Vec<EgressRule> = proxies.into_iter().map(EgressRule::Host).collect();
-    if let Some(own) = own {
-        for networks in [rules(&LOOPBACK), rules(&PRIVATE)] {
-            if allowing(networks.clone()).judge(None, own).is_ok()
-                && EgressPolicy::default().judge(None, own).is_err()
-            {
-                allow.extend(networks);
+    if let Some(own) = own.filter(|own| allowing(Vec::new()).judge(None, *own).is_err()) {
+        allow.extend(own.to_string().parse::<EgressRule>());
+        for networks in [&LOOPBACK[..], &PRIVATE] {
+            let rules: Vec<EgressRule> = networks.iter().flat_map(|it| it.parse()).collect();
+            if allowing(rules.clone()).judge(None, own).is_ok() {
+                allow.extend(rules);
             }
         }
-        allow.extend(own.to_string().parse::<EgressRule>());
     }
     allowing(allow)
 }
