@@ -59,7 +59,8 @@ pub use connection_pool::ClientProfile;
 pub use exposure_rule::ExposureRule;
 pub use first_attempts::{COMMAND_WAIT, StartEvent};
 pub use live_config::{
-    AppliedEdit, ConfigFault, ConfigState, ExpectedEntry, LiveConfig, RefusedConfig, WrittenEntry,
+    AppliedEdit, ConfigFault, ConfigState, ExpectedEntry, LiveConfig, RefusedConfig, ReloadOutcome,
+    WrittenEntry,
 };
 pub use local::{LocalTool, LocalTools};
 pub use memory::Memory;
@@ -67,7 +68,7 @@ pub use offers::{Offers, PassFailure, ServerNews};
 pub use prompt_tools::{PromptCall, PromptRunner};
 pub use prompts_resources::{ListKind, PromptsResources};
 pub use refused_call::RefusedCall;
-pub use reload::{ReloadOutcome, watch_config};
+pub use reload::watch_config;
 pub use server_instructions::ServerInstructions;
 pub use snapshot::{PublishedSnapshot, Snapshot};
 pub use start_error::{StartError, StartFailure};

@@ -13,7 +13,6 @@ use tokio::sync::Semaphore;
 use crate::board::Board;
 use crate::config_edit::EditError;
 use crate::config_source::{ConfigError, ConfigSource};
-use crate::reload::ReloadOutcome;
 use crate::start_error::StartError;
 
 /// How long an edit waits for a reload or another edit to finish.
@@ -96,6 +95,17 @@ pub struct LiveConfig {
     turn: Semaphore,
     /// Makes the tags of entries unguessable, because entries hold secrets.
     tag_key: [u8; 32],
+}
+
+/// The outcome of a reload.
+#[derive(Debug, PartialEq, Eq)]
+pub enum ReloadOutcome {
+    /// The configuration is equivalent to the one in force.
+    Unchanged,
+    /// The new configuration is in force.
+    Applied,
+    /// The new configuration was rejected for this reason; the old one stays in force.
+    Refused(String),
 }
 
 impl LiveConfig {

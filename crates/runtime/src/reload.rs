@@ -24,17 +24,6 @@ const SETTLE: Duration = Duration::from_millis(150);
 /// Maximum number of symbolic links to follow, as on Linux.
 const MOST_LINKS: usize = 40;
 
-/// The outcome of a reload.
-#[derive(Debug, PartialEq, Eq)]
-pub enum ReloadOutcome {
-    /// The configuration is equivalent to the one in force.
-    Unchanged,
-    /// The new configuration is in force.
-    Applied,
-    /// The new configuration was rejected for this reason; the old one stays in force.
-    Refused(String),
-}
-
 impl Board {
     /// Applies a configuration unless it is in force already. Returns whether it was new.
     pub(crate) async fn put_in_force(&self, loaded: &Loaded) -> Result<bool, StartError> {
