@@ -1,4 +1,5 @@
 //! Modules of one crate do not import each other.
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 use switchboard_xtask::{
     ALLOWED_CIRCLES, AllowedCircle, SourceFile, import_circles, production_sources, tracked_files,
