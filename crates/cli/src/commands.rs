@@ -43,7 +43,8 @@ use crate::output::Output;
 pub(crate) async fn run(arguments: CommandArguments, output: Output) -> Result<ExitCode, Failure> {
     let globals = &arguments.globals;
     match arguments.command {
-        Command::Serve(wanted) => serve::run(globals, &wanted, output).await,
+        // Boxed: the future is large.
+        Command::Serve(wanted) => Box::pin(serve::run(globals, &wanted, output)).await,
         Command::Stdio(wanted) => stdio::run(globals, &wanted, output).await,
         Command::Check(wanted) => check::run(globals, &wanted, output).await,
         Command::Config(wanted) => config::run(globals, &wanted, output),
