@@ -23,6 +23,19 @@ impl Doc {
         Self::Value(Json::String(text.into()), None)
     }
 
+    /// A document without origins.
+    pub(crate) fn from_json(json: &Json) -> Self {
+        match json {
+            Json::Array(items) if !items.is_empty() => {
+                Self::List(items.iter().map(Self::from_json).collect())
+            }
+            Json::Object(map) if !map.is_empty() => {
+                Self::Map(map.iter().map(|(key, it)| (key.clone(), Self::from_json(it))).collect())
+            }
+            other => Self::Value(other.clone(), None),
+        }
+    }
+
     /// The document as text that ends with a newline.
     pub(crate) fn to_yaml(&self) -> String {
         let mut text = self.lines(0).join("\n");

@@ -40,7 +40,9 @@ pub use clients::{
 pub use edit::{ConfigEdit, ConfigText, EditRefusal, EntryList, overriding_variable, unified_diff};
 pub use effective::{Loaded, Setting};
 pub use exposure::{ExposureSource, parse_flag, resolve_exposure};
-pub use import::{ImportNote, ImportScope, Imported, ImportedServer, ServerPlace, import_servers};
+pub use import::{
+    ImportNote, ImportScope, Imported, ImportedServer, ImportedTool, ServerPlace, import_servers,
+};
 pub use load::{ConfigInput, SourceFile, load};
 pub use merge::{Merged, PresentServer, merge_into};
 pub use place::SourceLocation;

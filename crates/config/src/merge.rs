@@ -5,8 +5,9 @@
 
 use switchboard_model::{AdmissionMode, RootKey};
 
+use crate::edit::{ConfigEdit, ConfigText, EditRefusal, EntryList};
 use crate::emit::Doc;
-use crate::import::{Imported, ImportedServer};
+use crate::import::{Imported, ImportedServer, ImportedTool};
 use crate::place::{Extent, ValueOrigin};
 use crate::problem::{BoxedProblem, ConfigProblem, Problems};
 use crate::source::SourceText;
@@ -22,6 +23,10 @@ pub struct Merged {
     pub added: Vec<String>,
     /// Imported servers that were not added because the file already has their names.
     pub present: Vec<PresentServer>,
+    /// Names of the tool entries that were added.
+    pub added_tools: Vec<String>,
+    /// Imported tool entries that were not added because the file already has their names.
+    pub present_tools: Vec<String>,
 }
 
 /// An imported server whose name is already in the file.
@@ -33,12 +38,20 @@ pub struct PresentServer {
 }
 
 impl Merged {
+    fn of_servers(text: String, added: Vec<String>, present: Vec<PresentServer>) -> Self {
+        Self { text, added, present, added_tools: Vec::new(), present_tools: Vec::new() }
+    }
+
     /// Notes about servers that were not added.
     pub fn notes(&self) -> Vec<String> {
         let note = |server: &PresentServer| {
             format!("{}: left out: a server of this name is already there", server.name)
         };
-        self.present.iter().map(note).collect()
+        let tools = self
+            .present_tools
+            .iter()
+            .map(|tool| format!("tool {tool}: left out: an entry of this name is already there"));
+        self.present.iter().map(note).chain(tools).collect()
     }
 }
 
@@ -49,8 +62,49 @@ impl std::fmt::Debug for Merged {
     }
 }
 
-/// Appends the imported servers to `toolbox.mcps`. A server whose name already exists is skipped with a note.
+/// Appends the imported servers to `toolbox.mcps` and the imported tools to `toolbox.tools`. One whose name already
+/// exists is skipped with a note.
 pub fn merge_into(
+    existing_name: &str,
+    existing_text: &str,
+    imported: &Imported,
+    mode: AdmissionMode,
+) -> Result<Merged, Problems> {
+    let merged = merge_servers(existing_name, existing_text, imported, mode)?;
+    merge_tools(existing_name, merged, imported)
+}
+
+fn merge_tools(
+    existing_name: &str,
+    merged: Merged,
+    imported: &Imported,
+) -> Result<Merged, Problems> {
+    if imported.tools.is_empty() {
+        return Ok(merged);
+    }
+    let existing = ConfigText::new(existing_name, &merged.text)?;
+    let is_new = |tool: &&ImportedTool| existing.entry(EntryList::Tools, &tool.name).is_none();
+    let (added, present): (Vec<_>, Vec<_>) = imported.tools.iter().partition(is_new);
+    let edits: Vec<_> = added
+        .iter()
+        .map(|tool| ConfigEdit::Put {
+            list: EntryList::Tools,
+            name: tool.name.clone(),
+            fields: tool.escaped_fields(),
+        })
+        .collect();
+    let text = existing.edit(&edits).map_err(|refusal| match refusal {
+        EditRefusal::Problems(problems) => problems,
+        EditRefusal::UnknownEntry { .. } => {
+            Problems::new(vec![ConfigProblem::error(refusal.to_string())])
+        }
+    })?;
+    let names = |tools: Vec<&ImportedTool>| tools.iter().map(|tool| tool.name.clone()).collect();
+    let (added_tools, present_tools) = (names(added), names(present));
+    Ok(Merged { text, added_tools, present_tools, ..merged })
+}
+
+fn merge_servers(
     existing_name: &str,
     existing_text: &str,
     imported: &Imported,
@@ -79,8 +133,7 @@ pub fn merge_into(
         .collect();
     let added_names: Vec<_> = added.iter().map(|server| server.name.clone()).collect();
     if added.is_empty() {
-        let text = existing_text.into();
-        return Ok(Merged { text, added: added_names, present: present_servers });
+        return Ok(Merged::of_servers(existing_text.into(), added_names, present_servers));
     }
 
     let edit = FileEdit { source: &source, text: existing_text, mode, added: &added };
@@ -91,7 +144,7 @@ pub fn merge_into(
     if found.as_ref() != Some(&expected) {
         return Err(edit.give_up(&ValueOrigin::Nowhere).into());
     }
-    Ok(Merged { text, added: added_names, present: present_servers })
+    Ok(Merged::of_servers(text, added_names, present_servers))
 }
 
 fn root_entry(document: &Node) -> Option<&TreeEntry> {

@@ -31,7 +31,7 @@ pub(crate) struct Move {
 
 /// The servers of a client's file, including those of projects, without the entry for Switchboard.
 pub(crate) fn servers_of(file: &Path, text: &str, own_entry: &str, boards: &[Url]) -> Imported {
-    let nothing = Imported { servers: Vec::new(), notes: Vec::new() };
+    let nothing = Imported { servers: Vec::new(), tools: Vec::new(), notes: Vec::new() };
     let name = file.display().to_string();
     let read = import_servers(&name, text, ImportScope::Everything, boards);
     let mut imported = read.unwrap_or(nothing);

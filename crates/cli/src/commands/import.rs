@@ -23,13 +23,14 @@ pub(crate) fn run(
     let boards = own_addresses(globals.url.as_deref());
     let mut imported = import_servers(&wanted.file.display().to_string(), &text, scope, &boards)?;
     let mode = wanted.mode.into();
-    let has_servers = !imported.servers.is_empty();
+    let is_empty = imported.servers.is_empty() && imported.tools.is_empty();
     let mut present = Vec::new();
     let written = match &wanted.merge {
         Some(target) if target.exists() => {
             let merged =
                 merge_into(&target.display().to_string(), &read(target)?, &imported, mode)?;
             imported.retain(|server| merged.added.contains(&server.name));
+            imported.tools.retain(|tool| merged.added_tools.contains(&tool.name));
             present = merged.notes();
             Some((target, merged.text))
         }
@@ -37,9 +38,10 @@ pub(crate) fn run(
         None => None,
     };
     let names: Vec<_> = imported.servers.iter().map(|server| &server.name).collect();
+    let tools: Vec<_> = imported.tools.iter().map(|tool| &tool.name).collect();
     let mut notes: Vec<_> = imported.notes.iter().map(ToString::to_string).collect();
     notes.extend(present);
-    if !has_servers {
+    if is_empty {
         notes.push(format!("{} has no server that can be imported", wanted.file.display()));
     }
     if !output.is_json() {
@@ -51,13 +53,21 @@ pub(crate) fn run(
         Some((target, text)) => {
             replace_file(target, &text)?;
             if output.is_json() {
-                output.json(&json!({"file": target, "servers": names, "notes": notes}));
+                output.json(
+                    &json!({"file": target, "servers": names, "tools": tools, "notes": notes}),
+                );
             } else {
-                output.data(&format!("{}: {} servers added", target.display(), names.len()));
+                let entries = match tools.len() {
+                    0 => String::new(),
+                    count => format!(", {count} tool entries added"),
+                };
+                let servers = names.len();
+                output.data(&format!("{}: {servers} servers added{entries}", target.display()));
             }
         }
         None if output.is_json() => {
-            output.json(&json!({"yaml": imported.to_yaml(mode), "servers": names, "notes": notes}));
+            let yaml = imported.to_yaml(mode);
+            output.json(&json!({"yaml": yaml, "servers": names, "tools": tools, "notes": notes}));
         }
         None => output.document(&imported.to_yaml(mode)),
     }

@@ -39,6 +39,7 @@ pages! {
     sessions: "docs/sessions.md",
     chat: "docs/chat.md",
     renderings: "docs/renderings.md",
+    tool_arguments: "docs/tool-arguments.md",
     running_calls: "docs/running-calls.md",
     troubleshooting: "docs/troubleshooting.md",
     security: "docs/security.md",

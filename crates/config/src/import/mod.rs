@@ -1,5 +1,6 @@
 //! Imports server lists of other programs: `mcpServers` (Claude Desktop, Claude Code, Cursor, `.mcp.json`), `servers`
-//! (VS Code) and `mcp_servers` (Codex, in TOML). Claude Code also has lists per project.
+//! (VS Code) and `mcp_servers` (Codex, in TOML). Claude Code also has lists per project. From TrustGraph, tools are
+//! imported, too.
 //!
 //! Everything that cannot be imported is reported in a note.
 
@@ -12,27 +13,32 @@ mod literal_key;
 mod note;
 mod own_board;
 mod stdio_entry;
+mod trustgraph;
 mod variables;
 
 use std::collections::HashSet;
 use std::fmt;
 
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json, json};
 use switchboard_model::{AdmissionMode, LOCAL_SERVER, ServerName};
 use url::Url;
 
 use crate::emit::Doc;
 use crate::problem::Problems;
 use crate::source::SourceText;
+use crate::template;
 use lists::ImportedServers;
 pub use lists::ServerPlace;
 pub use note::ImportNote;
+use trustgraph::TrustGraphTool;
 
 /// The servers of another program's file, converted.
 #[derive(Debug, Clone)]
 pub struct Imported {
     /// The servers, in the order of the file.
     pub servers: Vec<ImportedServer>,
+    /// Entries of `toolbox.tools`, in the order of the file.
+    pub tools: Vec<ImportedTool>,
     /// Notes about changed and skipped servers.
     pub notes: Vec<ImportNote>,
 }
@@ -49,6 +55,28 @@ pub struct ImportedServer {
     /// The timeout of calls, if the other file sets one.
     pub(crate) tool_timeout: Option<String>,
     pub(crate) fields: Vec<(String, Doc)>,
+}
+
+/// One imported entry of `toolbox.tools`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ImportedTool {
+    pub name: String,
+    /// The whole entry, its name included.
+    pub entry: Map<String, Json>,
+}
+
+impl ImportedTool {
+    /// The fields besides the name. A `${` of the other file is text there, so it is escaped.
+    pub(crate) fn escaped_fields(&self) -> Map<String, Json> {
+        let whole = Doc::from_json(&Json::Object(self.entry.clone())).map_text(&template::escape);
+        match whole.to_json() {
+            Json::Object(mut fields) => {
+                fields.shift_remove("name");
+                fields
+            }
+            _ => Map::new(),
+        }
+    }
 }
 
 /// Prints the name only: the fields may hold tokens in plain text.
@@ -118,10 +146,13 @@ impl Imported {
     /// Keeps only these servers, and drops the notes about changes of the removed ones.
     pub fn retain(&mut self, is_kept: impl Fn(&ImportedServer) -> bool) {
         self.servers.retain(is_kept);
-        let servers = &self.servers;
+        let (servers, tools) = (&self.servers, &self.tools);
         self.notes.retain(|note| match note {
             ImportNote::LeftOut { .. } => true,
-            ImportNote::Changed { name, .. } => servers.iter().any(|server| server.name == *name),
+            ImportNote::Changed { name, .. } => {
+                servers.iter().any(|server| server.name == *name)
+                    || tools.iter().any(|tool| tool.name == *name)
+            }
             ImportNote::Programs(_) => servers.iter().any(ImportedServer::is_program),
         });
     }
@@ -129,7 +160,16 @@ impl Imported {
     /// A complete configuration file with these servers. It holds secrets if the other file did.
     pub fn to_yaml(&self, mode: AdmissionMode) -> String {
         let servers = self.servers.iter().map(|server| server.to_doc(mode)).collect();
-        let toolbox = Doc::Map(vec![("mcps".into(), Doc::List(servers))]);
+        let mut toolbox = vec![("mcps".into(), Doc::List(servers))];
+        if !self.tools.is_empty() {
+            let tools = self.tools.iter().map(|tool| {
+                let mut entry = Map::from_iter([("name".into(), json!(tool.name))]);
+                entry.extend(tool.escaped_fields());
+                Doc::from_json(&Json::Object(entry))
+            });
+            toolbox.insert(0, ("tools".into(), Doc::List(tools.collect())));
+        }
+        let toolbox = Doc::Map(toolbox);
         let root = Doc::Map(vec![("toolbox".into(), toolbox)]);
         Doc::Map(vec![("switchboard".into(), root)]).to_yaml()
     }
@@ -159,12 +199,16 @@ pub fn import_servers(
     boards: &[Url],
 ) -> Result<Imported, Problems> {
     let source = SourceText::new(file_name, text);
+    let mut imported = Imported { servers: Vec::new(), tools: Vec::new(), notes: Vec::new() };
     let lists = if std::path::Path::new(file_name).extension().is_some_and(|end| end == "toml") {
         vec![codex::servers(&source, text)?]
+    } else if let Some(file) = trustgraph::read(text) {
+        let place = ServerPlace::for_every_project(&["mcp"]);
+        imported.add_tools(file.tools);
+        vec![ImportedServers { place, servers: file.servers }]
     } else {
         lists::json_lists(&source, text, scope)?
     };
-    let mut imported = Imported { servers: Vec::new(), notes: Vec::new() };
     for ImportedServers { place, servers } in lists {
         for (written, entry) in servers {
             imported.add(&place, written, &entry, boards);
@@ -177,6 +221,24 @@ pub fn import_servers(
 }
 
 impl Imported {
+    fn add_tools(&mut self, tools: Vec<(String, Result<TrustGraphTool, String>)>) {
+        for (id, tool) in tools {
+            let label = format!("tool {id}");
+            let TrustGraphTool { entry, notes } = match tool {
+                Ok(tool) => tool,
+                Err(reason) => {
+                    self.notes.push(ImportNote::LeftOut { server: label, reason });
+                    continue;
+                }
+            };
+            let name = entry.get("name").and_then(Json::as_str).unwrap_or(&id).to_owned();
+            let note =
+                |text| ImportNote::Changed { name: name.clone(), server: label.clone(), text };
+            self.notes.extend(notes.into_iter().map(note));
+            self.tools.push(ImportedTool { name, entry });
+        }
+    }
+
     fn add(&mut self, place: &ServerPlace, written: String, entry: &Json, boards: &[Url]) {
         let label = label(&written, place.project.as_deref());
         let mut texts = Vec::new();

@@ -480,3 +480,50 @@ fn a_server_that_is_not_kept_takes_its_notes_along() {
         ]
     );
 }
+
+/// What TrustGraph keeps: each value is the JSON text of an object.
+const TRUSTGRAPH: &str = r#"{
+  "mcp": {
+    "balance": {"remote-name": "get_bank_balance", "url": "http://bank.example/mcp", "auth-token": "s3cret-token-value"}
+  },
+  "tool": {
+    "get-balance": "{\"type\": \"mcp-tool\", \"name\": \"get_bank_balance\", \"description\": \"Balance in ${CUR}\", \"mcp-tool\": \"balance\", \"arguments\": [{\"name\": \"account_id\", \"type\": \"string\", \"description\": \"Bank account identifier\"}], \"group\": [\"bank\"]}",
+    "old": {"type": "mcp-tool", "name": "old", "mcp_tool_id": "balance", "limit": 3},
+    "docs": {"type": "knowledge-query", "name": "docs"},
+    "ask": {"type": "prompt", "name": "ask", "template": "question"},
+    "lost": {"type": "mcp-tool", "name": "lost"}
+  }
+}"#;
+
+#[test]
+fn tools_and_endpoints_of_trustgraph_are_imported() {
+    let imported = import(TRUSTGRAPH);
+    insta::assert_snapshot!(
+        "trustgraph",
+        format!("{}\n{}", imported.to_yaml(Strict), notes(&imported).join("\n"))
+    );
+    let tools: Vec<_> = imported.tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(tools, ["get_bank_balance", "old"]);
+}
+
+#[test]
+fn one_tool_of_trustgraph_is_merged_into_a_file_and_its_comments_stay() {
+    let one = r#"{"type": "mcp-tool", "name": "get_bank_balance", "description": "Get bank account balance",
+        "mcp-tool": "get_bank_balance", "arguments": [
+        {"name": "date", "type": "string", "description": "Date (optional, format: YYYY-MM-DD)"}]}"#;
+    let file = "switchboard:\n  toolbox:\n    tools:\n      # mine\n      - name: mine  # kept\n    mcps: []\n";
+    let merged = merge_into("switchboard.yaml", file, &import(one), Strict).unwrap();
+    assert_eq!(merged.added_tools, ["get_bank_balance"]);
+    assert!(merged.text.starts_with(
+        "switchboard:\n  toolbox:\n    tools:\n      # mine\n      - name: mine  # kept\n"
+    ));
+    let plan = load_with(Some(&merged.text), &[]).unwrap().plan;
+    assert_eq!(plan.tools[1].expose_as.as_deref(), Some("get_bank_balance"));
+    // A second import changes nothing and says so.
+    let again = merge_into("switchboard.yaml", &merged.text, &import(one), Strict).unwrap();
+    assert_eq!(again.text, merged.text);
+    assert_eq!(
+        again.notes(),
+        ["tool get_bank_balance: left out: an entry of this name is already there"]
+    );
+}
