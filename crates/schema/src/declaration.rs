@@ -31,12 +31,12 @@ fn fault_of(server_schema: &Value, argument: &ArgumentSpec) -> Option<String> {
     match &argument.source {
         ArgumentSource::Caller => {
             let merged = declared_property(argument, property.cloned());
-            let unfit = unfit(server_schema, &argument.name, merged, argument.default.as_ref()?)?;
+            let unfit = unfit(server_schema, &argument.name, &merged, argument.default.as_ref()?)?;
             Some(format!("has a default that does not fit its schema: {unfit}"))
         }
         ArgumentSource::Fixed(value) => match property {
             Some(property) => {
-                unfit(server_schema, &argument.name, property.clone(), value.expose())?;
+                unfit(server_schema, &argument.name, property, value.expose())?;
                 // The rule is not quoted: its text may contain the value, which may be a credential.
                 Some("has a fixed value that does not fit the schema of the server".into())
             }
@@ -56,7 +56,7 @@ fn fault_of(server_schema: &Value, argument: &ArgumentSpec) -> Option<String> {
 }
 
 /// Why a value does not fit the schema of an argument; `None` if it does, or if the schema cannot be compiled.
-fn unfit(root: &Value, name: &str, property: Value, value: &Value) -> Option<String> {
+fn unfit(root: &Value, name: &str, property: &Value, value: &Value) -> Option<String> {
     let mut schema = Map::new();
     for key in ["$schema", "$defs", "definitions"] {
         if let Some(definitions) = root.get(key) {

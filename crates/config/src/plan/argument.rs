@@ -47,8 +47,9 @@ impl Planner<'_> {
             self.refuse(&at, "contradicts `hidden: true`", help);
         }
         let (source, default) = match (value, is_hidden, default) {
-            (Some(value), _, _) => (ArgumentSource::Fixed(FixedValue::new(value)), None),
-            (None, true, Some(value)) => (ArgumentSource::Fixed(FixedValue::new(value)), None),
+            (Some(value), _, _) | (None, true, Some(value)) => {
+                (ArgumentSource::Fixed(FixedValue::new(value)), None)
+            }
             (None, true, None) => (ArgumentSource::Withheld, None),
             (None, false, default) => (ArgumentSource::Caller, default),
         };
