@@ -143,7 +143,6 @@ impl PromptTurn {
             let mut waits = None;
             while let Some(action) = self.turn.next_action() {
                 match action {
-                    Action::Keep | Action::KeepResult(_) => {}
                     Action::Ask => match self.ask().await {
                         Ok(opened) => stream = Some(opened),
                         Err(fault) => {
@@ -157,7 +156,7 @@ impl PromptTurn {
                     }
                     Action::StopCalls => calls.abort_all(),
                     Action::Emit(TurnEvent::Error { error: problem }) => error = Some(problem),
-                    Action::Emit(_) => {}
+                    Action::Keep | Action::KeepResult(_) | Action::Emit(_) => {}
                     Action::End => {
                         return match error {
                             Some(problem) => Err(problem.message),

@@ -12,7 +12,7 @@ use switchboard_sessions::{Change, Session, SessionService};
 use switchboard_store::Store;
 use switchboard_test_support::model_backends::{Account, FakeBackends, SECRET};
 use switchboard_test_support::{ScriptedServer, Tool, wait_until};
-use switchboard_turns::{LiveTurn, NewTurn, TurnEnd, TurnError, Turns, Words};
+use switchboard_turns::{LiveTurn, NewTurn, PromptTools, TurnEnd, TurnError, Turns, Words};
 use tempfile::TempDir;
 
 /// The timeout of steps that are expected to succeed, also on a busy machine.
@@ -44,13 +44,18 @@ impl Lab {
 
     /// With these members of the `gateway` section and these tools.
     pub(crate) async fn with(gateway: &str, tools: Vec<Tool>) -> Self {
+        Self::with_entries(gateway, tools, "[]").await
+    }
+
+    /// The same with this list in `toolbox.tools`. Its prompt tools are answered.
+    pub(crate) async fn with_entries(gateway: &str, tools: Vec<Tool>, entries: &str) -> Self {
         let fake = FakeBackends::start().await;
         let shop = ScriptedServer::builder().tools(tools).start().await;
         let providers = Account::ALL.map(|account| account.entry(account.name, &fake, ""));
         let yaml = format!(
             "switchboard:\n  gateway: {{{gateway}}}\n  providers:\n    - {}\n  toolsets:\n    \
              - {{name: look, description: Looks, tools: [find, price]}}\n    \
-             - {{name: buy, description: Buys, tools: [order]}}\n  toolbox:\n    mcps:\n      \
+             - {{name: buy, description: Buys, tools: [order]}}\n  toolbox:\n    tools: {entries}\n    mcps:\n      \
              - {{name: shop, url: \"{}\", mode: dynamic, default_tool_config: {{max_instances: 50, timeout: 30s}}}}\n  \
              security: {{egress: {{allow: [\"127.0.0.0/8\"]}}}}\n",
             providers.join("\n    - "),
@@ -72,6 +77,7 @@ impl Lab {
             guard: None,
         };
         let board = Board::start(plan, options, |_| {}).await.unwrap();
+        PromptTools::install(&board, &|_| None);
         let sessions = SessionService::start(board.clone());
         let turns = Turns::start(&board, sessions.clone(), &|_| None);
         Self { fake, shop, directory, board, sessions, turns }

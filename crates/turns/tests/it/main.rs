@@ -10,6 +10,7 @@ mod lab;
 mod lifecycle;
 mod limits;
 mod new_turn;
+mod prompt_tools;
 mod store_failures;
 mod tool_changes;
 mod tool_schema_form;
