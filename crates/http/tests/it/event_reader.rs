@@ -47,6 +47,11 @@ impl EventReader {
 
     /// The next event; `None` at the end of the stream. Comments are skipped.
     pub(crate) async fn next(&mut self) -> Option<Event> {
+        let next = tokio::time::timeout(PATIENCE, self.read_next()).await;
+        next.unwrap_or_else(|_| panic!("neither an event nor the end of the stream"))
+    }
+
+    async fn read_next(&mut self) -> Option<Event> {
         loop {
             if let Some((frame, rest)) = self.text.split_once("\n\n") {
                 let (event, rest) = (read(frame), rest.to_owned());
@@ -56,9 +61,7 @@ impl EventReader {
                     None => continue,
                 }
             }
-            let chunk = tokio::time::timeout(PATIENCE, self.response.chunk()).await;
-            let Ok(chunk) = chunk else { panic!("no event and no end; unread: {}", self.text) };
-            let chunk = chunk.unwrap()?;
+            let chunk = self.response.chunk().await.unwrap()?;
             self.text.push_str(std::str::from_utf8(&chunk).unwrap());
         }
     }

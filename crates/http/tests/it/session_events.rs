@@ -89,12 +89,13 @@ async fn a_shutdown_waits_for_requests_and_the_end_of_streams() {
     let work = api.new_session(json!({})).await;
     let mut events = EventReader::open(&api, &format!("{work}/events"), None).await;
     events.until("current").await;
-    let mut turn = EventReader::begin_turn(&api, &work, json!({"message": "/slow 30"})).await;
+    let mut turn = EventReader::begin_turn(&api, &work, json!({"message": "/slow 60"})).await;
     turn.until("content").await;
     server.stop();
     sessions.end_streams();
     events.rest().await;
-    turn.rest().await;
+    let rest = turn.rest().await;
+    assert!(rest.iter().all(|event| event.name != "done"), "the stream ends before its turn");
     tokio::time::timeout(PATIENCE, server.serving.wait()).await.unwrap();
     assert!(api.request(Method::GET, "/healthz").send().await.is_err(), "nothing listens");
 }
