@@ -68,5 +68,5 @@ bench-turns: dist ## Print what turns cost: reading streams, a thousand at a tim
 	@cargo run --quiet --release --package switchboard-bench -- turns "$(TARGET)/dist/switchboard"
 
 .PHONY: coverage
-coverage: ## Line coverage of the pure crates; fails below 90 %
+coverage: ## Line coverage of each pure crate; fails below 90 %
 	@scripts/coverage

@@ -37,7 +37,7 @@ const OUTSIDE: &[&str] = &["test-support", "test-program", "xtask", "bench"];
 const HOMES: &[&str] = &["/root/", "/Users/"];
 
 /// Pure crates: neither they nor their dependencies use network, clock, disk or tasks.
-const PURE: &[&str] = &[
+pub const PURE_CRATES: &[&str] = &[
     "model", "api", "template", "schema", "config", "registry", "protocol", "chat", "view",
     "render", "wire",
 ];
@@ -74,7 +74,7 @@ fn broken_arrow(name: &str, own: usize, dependency: &str) -> Option<String> {
     if dependency == "rmcp" && !matches!(name, "mcp-client" | "oauth" | "demo-server") {
         return Some(format!("{name} names rmcp; only mcp-client, oauth and demo-server may"));
     }
-    let is_impure = PURE.contains(&name) && IMPURE_DEPENDENCIES.contains(&dependency);
+    let is_impure = PURE_CRATES.contains(&name) && IMPURE_DEPENDENCIES.contains(&dependency);
     is_impure.then(|| format!("{name} is pure and must not use {dependency}"))
 }
 
