@@ -17,6 +17,7 @@ pub struct Package {
 /// The layers, lowest first. A crate may depend on crates of lower layers only.
 const LEVELS: &[&[&str]] = &[
     &["model", "api", "telemetry", "template"],
+    &["react"],
     &["schema", "config", "registry", "protocol", "chat", "loopback", "demo-server"],
     &["view", "render", "outbound", "store"],
     &["oauth"],
@@ -38,8 +39,8 @@ const HOMES: &[&str] = &["/root/", "/Users/"];
 
 /// Pure crates: neither they nor their dependencies use network, clock, disk or tasks.
 pub const PURE_CRATES: &[&str] = &[
-    "model", "api", "template", "schema", "config", "registry", "protocol", "chat", "view",
-    "render", "wire",
+    "model", "api", "template", "react", "schema", "config", "registry", "protocol", "chat",
+    "view", "render", "wire",
 ];
 const IMPURE_DEPENDENCIES: &[&str] =
     &["tokio", "reqwest", "rmcp", "sqlx", "axum", "tracing", "notify", "uuid"];

@@ -1,0 +1,122 @@
+//! Reads the name of a tool in the line of an action.
+
+use serde_json::{Map, Value};
+
+use crate::arguments::{self, ReadArguments};
+
+/// Labels of arguments within the line of an action, in lower case.
+const INLINE_ARGS: [&str; 5] = ["args:", "arguments:", "action input:", "action_input:", "input:"];
+/// Words that stand for no action.
+const NO_ACTION: [&str; 8] =
+    ["none", "n/a", "null", "nothing", "no action", "no action needed", "no tool", "-"];
+const ANSWERS: [&str; 3] = ["final answer", "final_answer", "finalanswer"];
+/// Characters around a name that are not part of it.
+const AROUND: [char; 19] = [
+    '*', '`', '"', '\'', '“', '”', '‘', '’', '<', '>', '[', ']', '(', ')', '{', ',', '.', ';', ':',
+];
+
+/// What an action names.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Named {
+    Tool(String),
+    /// A word such as `None`.
+    NoAction,
+    /// `Final Answer`: the arguments are the answer.
+    Answer,
+    /// Nothing was written.
+    Nothing,
+}
+
+/// Splits the line of an action into the name and arguments that follow in the same line.
+pub(crate) fn split(line: &str) -> (Named, Option<String>) {
+    let lower = line.to_ascii_lowercase();
+    let inline = INLINE_ARGS.iter().filter_map(|label| {
+        let at = lower.find(label)?;
+        let before = lower.get(..at)?;
+        let stands_alone = before.ends_with([' ', '\t', ',', ';', '`', '"', '*']);
+        stands_alone.then_some((at, at + label.len()))
+    });
+    match inline.min() {
+        Some((at, end)) => {
+            let rest = line.get(end..).unwrap_or_default();
+            (named(line.get(..at).unwrap_or_default()), Some(rest.to_owned()))
+        }
+        None => (named(line), None),
+    }
+}
+
+/// The name in a text, without quotes and emphasis.
+pub(crate) fn named(text: &str) -> Named {
+    let name = text.trim_matches(|c: char| c.is_whitespace() || AROUND.contains(&c));
+    let is_one_of = |words: &[&str]| words.iter().any(|word| name.eq_ignore_ascii_case(word));
+    if name.is_empty() {
+        // A dash is a word for no action, and nothing is left of it in a line such as `Action: -.`.
+        Named::Nothing
+    } else if is_one_of(&NO_ACTION) {
+        Named::NoAction
+    } else if is_one_of(&ANSWERS) {
+        Named::Answer
+    } else {
+        Named::Tool(name.to_owned())
+    }
+}
+
+/// Reads an action that is written as one JSON object: `{"action": "add", "action_input": {...}}`.
+pub(crate) fn from_object(text: &str) -> Option<(Named, ReadArguments)> {
+    let Some(Value::Object(members)) = arguments::parse(text) else { return None };
+    let member = |keys: &[&str]| keys.iter().find_map(|key| members.get(*key)).cloned();
+    let name = member(&["action", "name", "tool", "tool_name", "function"])?;
+    let written = member(&["action_input", "args", "arguments", "input", "parameters"]);
+    let arguments = match written {
+        None | Some(Value::Null) => Ok(Map::new()),
+        Some(Value::Object(arguments)) => Ok(arguments),
+        Some(Value::String(text)) => arguments::read(&text),
+        Some(other) => Err(arguments::cut(&other.to_string())),
+    };
+    Some((named(name.as_str()?), arguments))
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, name: Named, rest: Option<&str>) {
+        assert_eq!(split(line), (name, rest.map(str::to_owned)), "{line}");
+    }
+
+    #[test]
+    fn names_are_read_without_what_is_around_them() {
+        let tool = |name: &str| Named::Tool(name.into());
+        check(" add", tool("add"), None);
+        check("`files__read`", tool("files__read"), None);
+        check("**add**.", tool("add"), None);
+        check("[\"add\"]", tool("add"), None);
+        check("_private", tool("_private"), None);
+        check("add Args: ", tool("add"), Some(" "));
+        check("add, Action Input: x", tool("add"), Some(" x"));
+        check("inputs:x", tool("inputs:x"), None);
+        check("I will use add", tool("I will use add"), None);
+        check("None", Named::NoAction, None);
+        check("-", Named::NoAction, None);
+        check("Final Answer", Named::Answer, None);
+        check(" ** ", Named::Nothing, None);
+    }
+
+    #[test]
+    fn an_action_may_be_an_object() {
+        let (name, arguments) =
+            from_object(r#"{"action": "add", "action_input": {"a": 1}}"#).unwrap();
+        assert_eq!(
+            (name, arguments),
+            (Named::Tool("add".into()), Ok(json!({"a": 1}).as_object().unwrap().clone()))
+        );
+        let (name, arguments) = from_object(r#"{"name": "Final Answer", "input": "42"}"#).unwrap();
+        assert_eq!((name, arguments), (Named::Answer, Err("42".into())));
+        assert_eq!(from_object(r#"{"a": 1}"#), None);
+        assert_eq!(from_object("{"), None);
+    }
+}
