@@ -101,6 +101,9 @@ impl Delta {
             Provider::LangChain | Provider::SemanticKernel => {
                 ApplyDelta::Resend { reason: "the framework builds its tools from the whole list" }
             }
+            Provider::React => {
+                ApplyDelta::Resend { reason: "the prompt is written from the whole list" }
+            }
         };
         let names =
             |tools: &[&Arc<RenderedTool>]| tools.iter().map(|tool| tool.name.clone()).collect();

@@ -1,4 +1,5 @@
-//! Tool declarations for each provider: OpenAI, Anthropic, Gemini, MCP clients, LangChain and Semantic Kernel.
+//! Tool declarations for each provider: OpenAI, Anthropic, Gemini, MCP clients, LangChain,
+//! Semantic Kernel and ReACT prompts.
 //!
 //! [`render_tool`] renders one entry, [`Rendering`] a whole list, [`Delta`] the difference between two lists. All are
 //! pure: equal tools give equal bytes, and appending a tool does not change the bytes before it.
@@ -19,6 +20,7 @@
 //! | `gemini-parameters` | `{name, description, parameters?}`, likewise |
 //! | `langchain` | `{name, description, args_schema}` |
 //! | `semantic-kernel` | `{name, plugin_name, description, parameters: [...], is_prompt, is_asynchronous}` |
+//! | `react` | `{name, description, arguments: [{name, type, required, description}]}`, for the prompt of a ReACT turn |
 //!
 //! **LangChain**: each entry has the arguments of `StructuredTool(name=, description=, args_schema=, coroutine=)`, as the
 //! MCP adapters of LangChain pass them; `args_schema` is a JSON Schema that any chat model takes when the tool is bound.
@@ -38,6 +40,7 @@ mod arguments;
 mod convert;
 mod delta;
 mod provider;
+mod react_entry;
 mod rendering;
 mod rewrite;
 mod rules;

@@ -22,6 +22,8 @@ pub enum Provider {
     LangChain,
     /// A list of Semantic Kernel function metadata.
     SemanticKernel,
+    /// The tools of a ReACT prompt, for models without native tool calls.
+    React,
 }
 
 /// The error for an unknown provider name.
@@ -36,7 +38,7 @@ fn known() -> String {
 }
 
 impl Provider {
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Mcp,
         Self::OpenAi,
         Self::OpenAiChat,
@@ -45,6 +47,7 @@ impl Provider {
         Self::GeminiParameters,
         Self::LangChain,
         Self::SemanticKernel,
+        Self::React,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -57,6 +60,7 @@ impl Provider {
             Self::GeminiParameters => "gemini-parameters",
             Self::LangChain => "langchain",
             Self::SemanticKernel => "semantic-kernel",
+            Self::React => "react",
         }
     }
 
@@ -65,7 +69,9 @@ impl Provider {
         match self {
             Self::OpenAi | Self::OpenAiChat => Some(128),
             Self::Gemini | Self::GeminiParameters => Some(512),
-            Self::Mcp | Self::Anthropic | Self::LangChain | Self::SemanticKernel => None,
+            Self::Mcp | Self::Anthropic | Self::LangChain | Self::SemanticKernel | Self::React => {
+                None
+            }
         }
     }
 
@@ -78,7 +84,8 @@ impl Provider {
             | Self::OpenAiChat
             | Self::Anthropic
             | Self::LangChain
-            | Self::SemanticKernel => ("[", "]"),
+            | Self::SemanticKernel
+            | Self::React => ("[", "]"),
         }
     }
 }
@@ -111,6 +118,6 @@ mod tests {
 
     #[test]
     fn an_unknown_provider_is_answered_with_the_known_ones() {
-        insta::assert_snapshot!("OpenAI".parse::<Provider>().unwrap_err(), @"there is no provider `OpenAI`; known are mcp, openai, openai-chat, anthropic, gemini, gemini-parameters, langchain, semantic-kernel");
+        insta::assert_snapshot!("OpenAI".parse::<Provider>().unwrap_err(), @"there is no provider `OpenAI`; known are mcp, openai, openai-chat, anthropic, gemini, gemini-parameters, langchain, semantic-kernel, react");
     }
 }

@@ -15,7 +15,7 @@ pub(crate) fn broken_rule(provider: Provider, schema: &Schema) -> Option<String>
     let rules = match provider {
         Provider::Mcp => return None,
         Provider::Anthropic => Check { dialect: Dialect::Full, keys: KeyRule::Wide, deep: false },
-        Provider::OpenAi | Provider::OpenAiChat | Provider::LangChain => {
+        Provider::OpenAi | Provider::OpenAiChat | Provider::LangChain | Provider::React => {
             Check { dialect: Dialect::Portable, keys: KeyRule::Wide, deep: true }
         }
         Provider::Gemini => Check { dialect: Dialect::Portable, keys: KeyRule::Narrow, deep: true },

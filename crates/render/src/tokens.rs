@@ -62,7 +62,7 @@ impl Provider {
                 Precision::Estimate,
                 "the tokenizer of Gemini is not used; OpenAI's o200k_base is, which counts similarly",
             ),
-            Self::Mcp | Self::LangChain | Self::SemanticKernel => (
+            Self::Mcp | Self::LangChain | Self::SemanticKernel | Self::React => (
                 Precision::Estimate,
                 "the model behind it is not known; OpenAI's o200k_base is used on the JSON",
             ),

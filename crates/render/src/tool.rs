@@ -6,6 +6,7 @@ use switchboard_protocol::{Members, is_too_deep, push_string};
 
 use crate::arguments::{ArgumentMap, KeyRule};
 use crate::convert::{Converted, KeysApply, Rules, Vocabulary, convert_schema, read_root};
+use crate::react_entry::react_entry;
 use crate::rewrite::{Journal, SchemaPath};
 use crate::text::{Cleaned, clean};
 use crate::{Provider, Rewrite, rules};
@@ -62,7 +63,7 @@ fn rules_of(provider: Provider) -> Option<Rules> {
     let (vocabulary, keys, keys_apply) = match provider {
         Provider::Mcp => return None,
         Provider::Anthropic => (Vocabulary::Full, KeyRule::Wide, KeysApply::ToParameters),
-        Provider::OpenAi | Provider::OpenAiChat | Provider::LangChain => {
+        Provider::OpenAi | Provider::OpenAiChat | Provider::LangChain | Provider::React => {
             (Vocabulary::Portable, KeyRule::Wide, KeysApply::Everywhere)
         }
         Provider::Gemini => (Vocabulary::Portable, KeyRule::Narrow, KeysApply::Everywhere),
@@ -227,6 +228,7 @@ fn entry(provider: Provider, name: &str, text: Option<&str>, schema: &mut Conver
         Provider::SemanticKernel => {
             json = kernel_function(name, text, std::mem::take(&mut schema.schema)).to_string();
         }
+        Provider::React => json = react_entry(name, text, &schema.schema).to_string(),
     }
     json
 }

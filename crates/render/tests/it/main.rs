@@ -40,7 +40,7 @@ fn entries(rendering: &Rendering) -> Vec<Value> {
     list.as_array().cloned().unwrap_or_default()
 }
 
-/// The schema of an entry. Semantic Kernel's is assembled from its parameters.
+/// The schema of an entry. Those of Semantic Kernel and ReACT are assembled from their parameters.
 fn schema_of(provider: Provider, entry: &Value) -> Value {
     let key = match provider {
         Provider::Mcp => "inputSchema",
@@ -50,6 +50,7 @@ fn schema_of(provider: Provider, entry: &Value) -> Value {
         Provider::Gemini => "parametersJsonSchema",
         Provider::LangChain => "args_schema",
         Provider::SemanticKernel => return kernel_schema(entry),
+        Provider::React => return react_schema(entry),
     };
     entry.get(key).cloned().unwrap_or_else(|| json!({"type": "OBJECT"}))
 }
@@ -63,6 +64,17 @@ fn kernel_schema(entry: &Value) -> Value {
         .collect();
     let required: Vec<String> =
         parameters.iter().filter(|parameter| parameter["is_required"] == true).map(name).collect();
+    json!({"type": "object", "properties": properties, "required": required})
+}
+
+/// The arguments of a ReACT entry, whose types are words.
+fn react_schema(entry: &Value) -> Value {
+    let arguments = entry["arguments"].as_array().unwrap();
+    let name = |argument: &Value| argument["name"].as_str().unwrap().to_owned();
+    let properties: serde_json::Map<String, Value> =
+        arguments.iter().map(|argument| (name(argument), json!({}))).collect();
+    let is_required = |argument: &&Value| argument["required"].as_bool().unwrap();
+    let required: Vec<String> = arguments.iter().filter(is_required).map(name).collect();
     json!({"type": "object", "properties": properties, "required": required})
 }
 
