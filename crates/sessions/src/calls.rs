@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use switchboard_model::{CallError, CallId, Caller, CanonicalName, ToolResult};
 use switchboard_runtime::{CachedView, CallReport, CallRequest, Progress, ToolChoice};
-use switchboard_view::{Entry, Found, ListEra, MetaTool, View, not_enabled, unknown_tool};
+use switchboard_view::{Entry, Found, ListEra, MetaTool, Scope, View, not_enabled, unknown_tool};
 use tokio::sync::mpsc;
 
 use crate::call_check::Reached;
@@ -28,6 +28,8 @@ pub struct SessionCall {
     /// The view from which a model chose the tool, if it may differ from the current one. A tool that is not in both views
     /// is not called.
     pub seen: Option<Arc<CachedView>>,
+    /// A scope that is narrower than the session's own, such as that of a turn.
+    pub scope: Option<Arc<Scope>>,
 }
 
 /// The result of a call in a session.
@@ -48,14 +50,15 @@ impl SessionService {
         session: &Arc<Session>,
         call: SessionCall,
     ) -> SessionReply {
+        let scope = call.scope.clone().unwrap_or_else(|| session.scope.clone());
         let cached = if call.seen.is_some() {
             // The model chose from `seen`: servers need not list their tools again.
-            self.sessions.view_of(session)
+            self.view_of(&scope, Some(session))
         } else {
             let is_known = |view: &View| {
                 is_listed(view, &call.tool) || written_by_people(view, &call.tool).is_some()
             };
-            self.view_with(&session.scope, Some(session), &call.tool, is_known).await
+            self.view_with(&scope, Some(session), &call.tool, is_known).await
         };
         let view = &cached.view;
         if let Some(seen) = &call.seen {
@@ -120,7 +123,11 @@ impl SessionService {
             caller: Arc::new(call.caller.in_session(session.id.clone(), session.owner.clone())),
             requested: Some(requested),
             progress: call.progress,
-            check: Some(self.check_for(&session.scope, Some(session), reached)),
+            check: Some(self.check_for(
+                call.scope.as_ref().unwrap_or(&session.scope),
+                Some(session),
+                reached,
+            )),
         };
         SessionReply::Called(entry.shown_name(), self.board.call(request).await)
     }
@@ -140,8 +147,9 @@ impl SessionService {
                 return SessionReply::Meta(meta, ToolResult::error(text));
             }
         };
+        let scope = call.scope.clone().unwrap_or_else(|| session.scope.clone());
         let caller = MetaCaller {
-            scope: &session.scope,
+            scope: &scope,
             session: Some(session),
             view,
             era: ListEra::Stateless,

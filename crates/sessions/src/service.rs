@@ -7,7 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use switchboard_model::{CanonicalName, ServerName};
 use switchboard_runtime::{Board, CachedView, Snapshot, StartupStage};
-use switchboard_view::{Scope, Toolset};
+use switchboard_view::{Scope, ToolGroups, Toolset};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tokio_util::task::TaskTracker;
 
@@ -160,6 +160,16 @@ impl SessionService {
     /// The view of a scope in a session, or without a session.
     pub fn view_of(&self, scope: &Arc<Scope>, session: Option<&Arc<Session>>) -> Arc<CachedView> {
         self.snapshot_and_view(scope, session).1
+    }
+
+    /// The scope of a turn: that of its session, narrowed to the tools of its groups and its state.
+    pub fn turn_scope(&self, session: &Arc<Session>, groups: &ToolGroups) -> Arc<Scope> {
+        let is_narrowed =
+            *groups != ToolGroups::default() || self.board.snapshot().index().has_groups();
+        if !is_narrowed {
+            return session.scope.clone();
+        }
+        Arc::new(Scope { groups: Some(groups.clone()), ..Scope::clone(&session.scope) })
     }
 
     /// The view together with the snapshot that it was computed from.

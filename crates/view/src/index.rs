@@ -153,6 +153,15 @@ impl Index {
         }
     }
 
+    /// Whether a tool has groups or states, so that turns may see different tools.
+    pub fn has_groups(&self) -> bool {
+        let is_grouped = |entry: &Entry| {
+            let grouping = &entry.tool.grouping;
+            grouping.group.is_some() || grouping.applicable_states.is_some()
+        };
+        self.entries.iter().any(is_grouped)
+    }
+
     /// The revision of the catalog.
     pub fn revision(&self) -> u64 {
         self.revision

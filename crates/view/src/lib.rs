@@ -14,6 +14,7 @@ mod search;
 mod selection;
 mod server_toolsets;
 mod snapshot;
+mod tool_groups;
 mod unmatched;
 mod view;
 
@@ -27,5 +28,6 @@ pub use search::Hit;
 pub use selection::Selection;
 pub use server_toolsets::ServerToolsets;
 pub use snapshot::{read_declared, snapshot_tools};
+pub use tool_groups::ToolGroups;
 pub use unmatched::{UnmatchedPattern, unmatched_patterns};
 pub use view::{Difference, Found, View, ViewKey};

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Deserializer, Serialize};
 use switchboard_model::{Exposure, ExposureMode};
 
-use crate::Index;
+use crate::{Index, ToolGroups};
 
 /// The restrictions of one connection or request. A field that is `None`, empty or `false` restricts nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -24,6 +24,9 @@ pub struct Scope {
     pub read_only: bool,
     /// Use the dynamic exposure mode: start with the meta-tools.
     pub dynamic: bool,
+    /// Only tools that a turn with these groups and in this state may use. Never stored.
+    #[serde(skip)]
+    pub groups: Option<ToolGroups>,
 }
 
 /// Why a scope is rejected.

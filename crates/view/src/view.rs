@@ -429,6 +429,7 @@ fn scope_has(scope: &Scope, entry: &Entry) -> bool {
     scope.server.as_deref().is_none_or(|server| entry.tool.shown_server().as_str() == server)
         && scope.tools.iter().all(is_named)
         && (!scope.read_only || entry.is_read_only)
+        && scope.groups.as_ref().is_none_or(|groups| groups.allows(&entry.tool.grouping))
 }
 
 /// Whether the session sees the tool's server. Attached servers are always included.

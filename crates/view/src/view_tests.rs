@@ -670,6 +670,7 @@ fn some_scope() -> impl Strategy<Value = Scope> {
             tools,
             read_only,
             dynamic,
+            groups: None,
         },
     )
 }

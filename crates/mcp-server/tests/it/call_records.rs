@@ -79,7 +79,14 @@ async fn a_call_in_a_session_that_is_refused_leaves_a_record() {
     for (name, tool, outcome) in rows {
         let (arguments, caller) = (Value::Null, Caller::local(Face::Http));
         let tool_name = name.to_owned();
-        let call = SessionCall { tool: tool_name, arguments, caller, progress: None, seen: None };
+        let call = SessionCall {
+            tool: tool_name,
+            arguments,
+            caller,
+            progress: None,
+            seen: None,
+            scope: None,
+        };
         let id = match world.sessions.call_in(&session, call).await {
             SessionReply::Called(_, report) => report.id,
             SessionReply::Refused(_, id) => id,
