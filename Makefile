@@ -31,6 +31,7 @@ faults: ## Ten minutes of crashes, full disks, locks, reloads and floods under l
 fuzz: ## Try many more names, schemas, streams, histories and edits than `make test` does, and others each time (CASES=20000)
 	@PROPTEST_CASES="$(or $(CASES),20000)" cargo test --quiet --workspace --lib
 	@PROPTEST_CASES="$(or $(CASES),20000)" cargo test --quiet --release --package switchboard-wire --test fuzz
+	@PROPTEST_CASES="$(or $(CASES),20000)" cargo test --quiet --release --package switchboard-react --test it chunking
 
 .PHONY: e2e-peers
 e2e-peers: ## Install the real MCP servers, clients and agents of the end-to-end tests, and what checks the API

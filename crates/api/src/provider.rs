@@ -23,6 +23,11 @@ pub struct ProviderView {
     pub base_url: Option<String>,
     /// Whether the credentials that it needs are there.
     pub has_credentials: bool,
+    /// How its models use tools unless a session or a turn says otherwise: `native` or `react`.
+    #[schema(pattern = "^(native|react)$")]
+    pub strategy: String,
+    /// Whether its models have native tool calls, as far as the configuration says.
+    pub native_tools: bool,
     /// `configuration` or `built-in`.
     pub source: String,
 }

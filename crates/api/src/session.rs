@@ -26,6 +26,10 @@ pub struct NewSession {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 512)]
     pub model: Option<String>,
+    /// How the model uses tools: `native` or `react`. If absent, as the provider says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^(native|react)$")]
+    pub strategy: Option<String>,
     /// The servers that the session is bound to: it sees the tools of these only. If absent, of all servers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub servers: Option<Vec<String>>,
@@ -63,6 +67,10 @@ pub struct SessionChange {
     #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, max_length = 512)]
     pub model: Option<Option<String>>,
+    /// `native` or `react`; `null` removes it, and the provider decides.
+    #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, pattern = "^(native|react)$")]
+    pub strategy: Option<Option<String>>,
     /// The servers that the session is bound to; `null` for all.
     #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<String>>)]
@@ -173,6 +181,8 @@ pub struct SessionView {
     pub title: Option<String>,
     pub provider: Option<String>,
     pub model: Option<String>,
+    /// How the model uses tools: `native` or `react`; `null` if the provider decides.
+    pub strategy: Option<String>,
     /// The servers that the session is bound to; `null` for all.
     pub servers: Option<Vec<String>>,
     /// The toolsets that were enabled.

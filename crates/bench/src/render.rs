@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use switchboard_model::{JsonText, ToolDescriptor};
+use switchboard_react::PromptTemplate;
 use switchboard_render::{NamedTool, Provider, Rendering};
 use switchboard_test_support::market_catalogue;
 use tokio::time::Instant;
@@ -12,6 +13,7 @@ use tokio::time::Instant;
 use crate::Row;
 
 const TOOLS: usize = 1_000;
+const PROMPT_TOOLS: usize = 250;
 const ROUNDS: usize = 25;
 const SHOWN: u32 = 1_000_000;
 
@@ -36,8 +38,29 @@ pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
         });
     }
     rows.push(again(&Rendering::new(Provider::Anthropic, declared())));
+    rows.push(react_prompt(&Rendering::new(Provider::React, declared().take(PROMPT_TOOLS)))?);
     rows.extend(tokens(&Rendering::new(Provider::Anthropic, declared()))?);
     Ok(rows)
+}
+
+/// The prompt of a ReACT turn, from tools that are rendered already. A turn whose tools did not change reuses the prompt.
+fn react_prompt(rendering: &Rendering) -> anyhow::Result<Row> {
+    let template = PromptTemplate::built_in()?;
+    let mut times = Vec::new();
+    let mut size = 0;
+    for _ in 0..ROUNDS {
+        let start = cpu_time();
+        let tools = serde_json::from_slice(&rendering.json())?;
+        size = black_box(template.render(&tools)?).len();
+        times.push(cpu_time().saturating_sub(start));
+    }
+    times.sort();
+    let median = times.get(ROUNDS / 2).copied().unwrap_or_default();
+    Ok(Row {
+        what: format!("write the ReACT prompt of {PROMPT_TOOLS} tools, {} KiB, CPU", size >> 10),
+        measured: milliseconds(median),
+        aim: "< 2 ms",
+    })
 }
 
 /// A cached rendering is reused by copying a pointer.

@@ -2,6 +2,15 @@
 
 use crate::{ModelFault, Reply, Usage};
 
+/// A complete step of a ReACT reply. Actions are tool calls and have events of their own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReactStep {
+    Thought(String),
+    Answer(String),
+    /// The observation for a reply that has neither an action nor an answer.
+    Problem(String),
+}
+
 /// One event of a response stream. Every stream ends with exactly one [`ModelEvent::Finished`] or
 /// [`ModelEvent::Failed`], and no event follows it.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +27,8 @@ pub enum ModelEvent {
     },
     /// More of the arguments of a call, for display.
     CallArguments { index: usize, delta: String },
+    /// A step of a ReACT reply is complete. Its text came before in [`ModelEvent::Thinking`] or [`ModelEvent::Text`].
+    Step(ReactStep),
     /// Token usage so far; a later event replaces an earlier one.
     Usage(Usage),
     /// The complete reply. The ids of its calls are empty: [`crate::Turn`] assigns them.

@@ -21,7 +21,7 @@ mod retry;
 mod turn;
 mod turn_event;
 
-pub use event::ModelEvent;
+pub use event::{ModelEvent, ReactStep};
 pub use fault::{Blame, FaultKind, ModelFault};
 pub use history::{Broken, HISTORY_VERSION, History, HistoryError, answer_dangling, check};
 pub use message::{

@@ -1,7 +1,7 @@
 //! Messages of a conversation, independent of any provider's format.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use switchboard_model::ProviderKind;
 use utoipa::ToSchema;
 
@@ -139,9 +139,27 @@ pub enum Block {
     ToolCall(Box<ToolCall>),
 }
 
+/// The member of `opaque` that marks a thought of a ReACT reply. No provider reads it.
+const REACT: &str = "react";
+
 impl Block {
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into(), opaque: None }
+    }
+
+    /// A thought of a ReACT reply. Unlike a model's own reasoning, it is sent again in later requests of ReACT turns.
+    pub fn thought(text: impl Into<String>) -> Self {
+        Self::Reasoning { text: text.into(), opaque: Some(json!({REACT: "thought"})) }
+    }
+
+    /// The text of a block made by [`Block::thought`].
+    pub fn as_thought(&self) -> Option<&str> {
+        match self {
+            Self::Reasoning { text, opaque: Some(opaque) } if opaque.get(REACT).is_some() => {
+                Some(text)
+            }
+            Self::Text { .. } | Self::Reasoning { .. } | Self::ToolCall(_) => None,
+        }
     }
 }
 

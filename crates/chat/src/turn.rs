@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::retry::wait_before_next;
 use crate::{
-    Block, FaultKind, Message, ModelEvent, ModelFault, Reply, Stop, ToolCall, ToolReturn,
-    TurnEvent, TurnProblem, TurnStatus, Usage,
+    Block, FaultKind, Message, ModelEvent, ModelFault, ReactStep, Reply, Stop, ToolCall,
+    ToolReturn, TurnEvent, TurnProblem, TurnStatus, Usage,
 };
 
 /// Limits of a turn.
@@ -231,6 +231,13 @@ impl Turn {
             ModelEvent::CallArguments { index, delta } => {
                 self.emit(TurnEvent::ToolCallDelta { index, delta });
             }
+            ModelEvent::Step(step) => self.emit(match step {
+                ReactStep::Thought(text) => TurnEvent::Thought { text },
+                ReactStep::Answer(text) => TurnEvent::Answer { text },
+                ReactStep::Problem(text) => {
+                    TurnEvent::Observation { id: None, is_error: true, text }
+                }
+            }),
             ModelEvent::Usage(usage) => self.latest = Some(usage),
             ModelEvent::Finished(reply) => self.finished(*reply),
             ModelEvent::Failed(fault) => self.failed(&fault),
@@ -342,7 +349,7 @@ impl Turn {
         if let Some(text) = &call.unreadable {
             let start: String = text.chars().take(200).collect();
             return Some(format!(
-                "The call was not run: its arguments are not a JSON object. They begin with: {start}"
+                "The call was not run: its arguments are not a JSON object. Write one object, such as {{\"name\": \"value\"}}. They begin with: {start}"
             ));
         }
         if self.rounds > self.limits.rounds {

@@ -2,12 +2,13 @@
 
 use serde::Serialize;
 use serde_json::Value;
+use switchboard_model::ToolStrategy;
 use utoipa::ToSchema;
 
 use crate::{ModelFault, Part, Stop, ToolCall, ToolReturn, Usage};
 
 /// One event of a turn. Every turn ends with exactly one [`TurnEvent::Done`].
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum TurnEvent {
     /// A model request starts.
@@ -16,6 +17,10 @@ pub enum TurnEvent {
         provider: String,
         model: String,
         tools_revision: u64,
+        /// The strategy, if it is not the native one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(value_type = Option<String>, example = "react")]
+        strategy: Option<ToolStrategy>,
     },
     /// More text of the answer.
     Content {
@@ -61,13 +66,45 @@ pub enum TurnEvent {
         #[serde(skip_serializing_if = "Option::is_none")]
         latency_ms: Option<u64>,
     },
+    /// A thought of a ReACT turn is complete. Its text came before as [`TurnEvent::Thinking`].
+    Thought {
+        text: String,
+    },
+    /// An action of a ReACT turn. A [`TurnEvent::ToolCall`] with the same id came before.
+    Action {
+        id: String,
+        name: String,
+        arguments: Value,
+    },
+    /// The observation that the model of a ReACT turn gets for an action, or for a reply that could not be used.
+    Observation {
+        /// The id of the action; absent for a reply that could not be used.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        id: Option<String>,
+        is_error: bool,
+        text: String,
+    },
+    /// The answer of a ReACT turn is complete. Its text came before as [`TurnEvent::Content`].
+    Answer {
+        text: String,
+    },
+    /// The turn goes on with another strategy.
+    Strategy {
+        #[schema(value_type = String, example = "react")]
+        strategy: ToolStrategy,
+        reason: String,
+    },
+    /// A call moved the turn to another state, in which other tools may be available.
+    State {
+        state: String,
+    },
     /// The token usage of the last request and of the turn so far.
     Usage {
         usage: Usage,
         turn: Usage,
     },
-    /// The tools changed: the response in progress was aborted and the request is repeated. Discard content and
-    /// thinking since the last [`TurnEvent::Started`].
+    /// The tools changed: the response in progress was aborted and the request is repeated. Discard content,
+    /// thinking and steps since the last [`TurnEvent::Started`].
     Restarted {
         tools_revision: u64,
     },
@@ -91,7 +128,7 @@ pub enum TurnEvent {
 }
 
 /// How a turn ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnStatus {
     Completed,
@@ -191,6 +228,12 @@ impl TurnEvent {
             Self::ToolCall { .. } => "tool_call",
             Self::ToolProgress { .. } => "tool_progress",
             Self::ToolResult { .. } => "tool_result",
+            Self::Thought { .. } => "thought",
+            Self::Action { .. } => "action",
+            Self::Observation { .. } => "observation",
+            Self::Answer { .. } => "answer",
+            Self::Strategy { .. } => "strategy",
+            Self::State { .. } => "state",
             Self::Usage { .. } => "usage",
             Self::Restarted { .. } => "restarted",
             Self::Retrying { .. } => "retrying",

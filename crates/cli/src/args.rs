@@ -443,6 +443,9 @@ pub(crate) struct SessionNewArguments {
     /// The model of the provider
     #[arg(long)]
     pub(crate) model: Option<String>,
+    /// How the model uses tools: native tool calls, or react, by the text of its answers [default: as the provider says]
+    #[arg(long, value_name = "NAME", value_parser = ["native", "react"])]
+    pub(crate) strategy: Option<String>,
     /// Bind it to this server; may be repeated [default: all]
     #[arg(long, value_name = "NAME")]
     pub(crate) server: Vec<String>,
@@ -487,6 +490,16 @@ pub(crate) struct ChatArguments {
     /// The model of the provider
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
+    /// How the model uses tools from now on: native tool calls, or react, by the text of its answers [default: the
+    /// session's, else as the provider says]
+    #[arg(long, value_name = "NAME", value_parser = ["native", "react"])]
+    pub(crate) strategy: Option<String>,
+    /// Let the model use the tools of this group, and `*` those of every group; may be repeated [default: the group default]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) group: Vec<String>,
+    /// The state in which each turn begins, for tools that are available in some states only
+    #[arg(long, value_name = "NAME")]
+    pub(crate) state: Option<String>,
     /// The system prompt
     #[arg(long, value_name = "TEXT")]
     pub(crate) instructions: Option<String>,
@@ -512,7 +525,7 @@ pub(crate) struct RenderArguments {
     /// The session
     #[arg(long, value_name = "ID")]
     pub(crate) session: String,
-    /// mcp, openai, openai-chat, anthropic, gemini, gemini-parameters, langchain or semantic-kernel
+    /// mcp, openai, openai-chat, anthropic, gemini, gemini-parameters, langchain, semantic-kernel or react
     #[arg(long, value_name = "NAME")]
     pub(crate) provider: String,
     /// Show the size of each tool, and what was rewritten and why

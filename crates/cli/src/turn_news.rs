@@ -64,6 +64,17 @@ pub(crate) enum Event {
         content: Vec<Part>,
         latency_ms: Option<u64>,
     },
+    Observation {
+        id: Option<String>,
+        text: String,
+    },
+    Strategy {
+        strategy: String,
+        reason: String,
+    },
+    State {
+        state: String,
+    },
     Restarted {
         tools_revision: u64,
     },

@@ -16,7 +16,7 @@ enum Segment {
 const SERVER_SECRETS: [&str; 3] = ["auth", "headers", "env"];
 /// The keys of a provider entry that hold no secret. All other keys count as secret, so that a key under a misspelt
 /// `api_key` is redacted too.
-const PROVIDER_PLAIN: [&str; 15] = [
+const PROVIDER_PLAIN: [&str; 18] = [
     "name",
     "kind",
     "base_url",
@@ -30,6 +30,9 @@ const PROVIDER_PLAIN: [&str; 15] = [
     "account",
     "project",
     "tool_schema",
+    "strategy",
+    "native_tools",
+    "react_template",
     "idle_timeout",
     "total_timeout",
 ];

@@ -64,6 +64,18 @@ pub(crate) struct RawProvider {
     /// `auto` uses the first until the backend rejects it.
     #[schemars(extend("default" = "auto"))]
     pub(crate) tool_schema: Option<RawToolSchema>,
+    /// How its models use tools, for sessions and turns that set nothing else: `native` uses the tool calls of the API,
+    /// `react` lists the tools in the prompt and reads actions from the text of the answers. Default: `native`, and
+    /// `react` if `native_tools` is false.
+    pub(crate) strategy: Option<RawStrategy>,
+    /// Whether its models have native tool calls. A backend that refuses a request because of its tools is noticed without
+    /// this setting.
+    #[schemars(extend("default" = true))]
+    pub(crate) native_tools: Option<bool>,
+    /// The template of the prompt of `react`, in the syntax of Jinja. It sees `tools`, a list of `name`, `description` and
+    /// `arguments` (each `name`, `type`, `required`, `description`), and `tool_names`. Default: the built-in one.
+    #[schemars(length(min = 1))]
+    pub(crate) react_template: Option<String>,
     /// How long the provider may send nothing during an answer.
     #[schemars(extend("default" = model::render_duration(model::DEFAULT_PROVIDER_IDLE_TIMEOUT)))]
     pub(crate) idle_timeout: Option<RawDuration>,
@@ -95,6 +107,14 @@ pub(crate) enum RawToolSchema {
     Auto,
     JsonSchema,
     Parameters,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(crate) enum RawStrategy {
+    Native,
+    React,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]

@@ -259,6 +259,10 @@ fn provider_entry(provider: &ProviderPlan, at: At<'_>, source: &SourceText<'_>) 
     let tool_schema = provider.tool_schema;
     let is_chosen = tool_schema != ToolSchemaForm::Auto;
     fields.put_written("tool_schema", is_chosen.then(|| json!(tool_schema.as_str())));
+    let strategy = provider.strategy.map(|strategy| json!(strategy.as_str()));
+    fields.put_written("strategy", strategy);
+    fields.put_written("native_tools", (!provider.has_native_tools).then(|| json!(false)));
+    fields.put_written("react_template", text(&provider.react_template));
     fields.put("idle_timeout", json!(render_duration(provider.idle_timeout)));
     fields.put("total_timeout", json!(render_duration(provider.total_timeout)));
     fields.done()

@@ -34,7 +34,7 @@ static TEXT: LazyLock<String> = LazyLock::new(openapi_text);
         (name = "about", description = "This document."),
     ),
     security(("credentials" = [])),
-    components(schemas(switchboard_api::Problem)),
+    components(schemas(switchboard_api::Problem, switchboard_chat::TurnEvent)),
     modifiers(&SharedComponents),
 )]
 pub(crate) struct OpenApiDocument;
@@ -60,9 +60,19 @@ pub fn openapi_text() -> String {
     let document = server::documented_routes().into_openapi();
     // All its maps have string keys, so it always serialises.
     let mut document = serde_json::to_value(document).unwrap_or_default();
+    type_turn_events(&mut document);
     spell_out_unions(&mut document);
     let text = serde_json::to_string_pretty(&document).unwrap_or_default();
     format!("{text}\n")
+}
+
+/// Says that the JSON in the events of a turn is a `TurnEvent`, which an attribute cannot express.
+fn type_turn_events(document: &mut serde_json::Value) {
+    let data = "/components/schemas/TurnStreamEvent/properties/data";
+    if let Some(data) = document.pointer_mut(data).and_then(serde_json::Value::as_object_mut) {
+        let event = serde_json::json!({"$ref": "#/components/schemas/TurnEvent"});
+        data.insert("contentSchema".into(), event);
+    }
 }
 
 /// Get this document

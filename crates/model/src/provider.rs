@@ -150,6 +150,50 @@ impl ToolSchemaForm {
     }
 }
 
+/// How a model uses tools in a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolStrategy {
+    /// By the native tool calls of its provider.
+    Native,
+    /// By text: the prompt lists the tools, and the model writes `Action:` and `Args:`.
+    React,
+}
+
+/// The word names no strategy.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no strategy `{word}`; known are native and react")]
+pub struct UnknownStrategy {
+    pub word: String,
+}
+
+impl ToolStrategy {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::React => "react",
+        }
+    }
+}
+
+impl fmt::Display for ToolStrategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for ToolStrategy {
+    type Err = UnknownStrategy;
+
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        match word {
+            "native" => Ok(Self::Native),
+            "react" => Ok(Self::React),
+            _ => Err(UnknownStrategy { word: word.to_owned() }),
+        }
+    }
+}
+
 /// One entry of `providers`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProviderPlan {
@@ -170,6 +214,12 @@ pub struct ProviderPlan {
     pub project: Option<String>,
     /// The field in which tool schemas are sent to Gemini.
     pub tool_schema: ToolSchemaForm,
+    /// The strategy of sessions and turns that choose none; `None` follows from `has_native_tools`.
+    pub strategy: Option<ToolStrategy>,
+    /// Whether its models have native tool calls.
+    pub has_native_tools: bool,
+    /// The template of the prompt of ReACT turns; `None` is the built-in one.
+    pub react_template: Option<String>,
     /// How long the provider may send nothing during a response.
     pub idle_timeout: Duration,
     /// How long one response may take.
@@ -195,9 +245,19 @@ impl ProviderPlan {
             account: None,
             project: None,
             tool_schema: ToolSchemaForm::Auto,
+            strategy: None,
+            has_native_tools: true,
+            react_template: None,
             idle_timeout: DEFAULT_PROVIDER_IDLE_TIMEOUT,
             total_timeout: DEFAULT_PROVIDER_TOTAL_TIMEOUT,
         }
+    }
+
+    /// The strategy of sessions and turns that choose none.
+    pub fn default_strategy(&self) -> ToolStrategy {
+        let fallback =
+            if self.has_native_tools { ToolStrategy::Native } else { ToolStrategy::React };
+        self.strategy.unwrap_or(fallback)
     }
 }
 
@@ -212,6 +272,24 @@ mod tests {
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
         }
         assert!("claude".parse::<ProviderKind>().is_err());
+        for strategy in [ToolStrategy::Native, ToolStrategy::React] {
+            assert_eq!(strategy.as_str().parse(), Ok(strategy));
+            assert_eq!(serde_json::to_value(strategy).unwrap(), strategy.as_str());
+        }
+        let unknown = "ReACT".parse::<ToolStrategy>().unwrap_err().to_string();
+        assert_eq!(unknown, "there is no strategy `ReACT`; known are native and react");
+    }
+
+    #[test]
+    fn a_provider_without_native_tools_uses_react_unless_it_says_otherwise() {
+        let check = |strategy, has_native_tools, expected| {
+            let plan = ProviderPlan::new("p", ProviderKind::OpenAiChat);
+            let plan = ProviderPlan { strategy, has_native_tools, ..plan };
+            assert_eq!(plan.default_strategy(), expected);
+        };
+        check(None, true, ToolStrategy::Native);
+        check(None, false, ToolStrategy::React);
+        check(Some(ToolStrategy::React), true, ToolStrategy::React);
     }
 
     #[test]

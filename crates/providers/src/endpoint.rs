@@ -24,6 +24,9 @@ use crate::{ProviderOrigin, answer, request_headers};
 /// Number of turns for which failures of the demo model are counted.
 const FAILED_TURNS: usize = 256;
 
+/// Number of models of which it is remembered that they have no native tool calls.
+const MODELS_WITHOUT_TOOLS: usize = 64;
+
 /// A provider to which requests can be sent.
 #[derive(Debug)]
 pub struct ProviderEndpoint {
@@ -40,6 +43,8 @@ pub struct ProviderEndpoint {
     project: Project,
     /// Whether the backend rejected `parametersJsonSchema`.
     knows_only_parameters: AtomicBool,
+    /// Models of which the backend said that they have no native tool calls.
+    without_tools: Mutex<VecDeque<String>>,
     /// The number of failures of the demo model in each of the latest turns.
     failed: Mutex<VecDeque<(String, u32)>>,
 }
@@ -63,8 +68,32 @@ impl ProviderEndpoint {
             clients,
             project: Project::default(),
             knows_only_parameters: AtomicBool::new(false),
+            without_tools: Mutex::default(),
             failed: Mutex::default(),
         }
+    }
+
+    /// Whether the backend said that this model has no native tool calls.
+    pub fn lacks_tools(&self, model: &str) -> bool {
+        self.without_tools.lock().iter().any(|known| known == model)
+    }
+
+    /// Records that the backend refused a request because the model has no native tool calls.
+    pub fn note_no_tools(&self, model: &str) {
+        if self.lacks_tools(model) {
+            return;
+        }
+        tracing::warn!(
+            provider = self.plan.name,
+            model,
+            "the model has no native tool calls; its turns use the strategy react (set `native_tools: false` to do so from \
+             the start)"
+        );
+        let mut models = self.without_tools.lock();
+        if models.len() >= MODELS_WITHOUT_TOOLS {
+            models.pop_front();
+        }
+        models.push_back(model.to_owned());
     }
 
     /// Whether tools are declared to this Gemini backend with the older field `parameters`.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use switchboard_loopback::LoopbackPool;
-use switchboard_model::{ProviderKind, ProviderPlan, redact_url};
+use switchboard_model::{ProviderKind, ProviderPlan, ToolStrategy, redact_url};
 
 use crate::ProviderEndpoint;
 use crate::built_in::Environment;
@@ -46,6 +46,9 @@ pub struct ProviderInfo {
     pub base_url: Option<String>,
     /// Whether it has the credentials that it needs.
     pub has_credentials: bool,
+    /// How its models use tools unless a session or a turn says otherwise.
+    pub strategy: ToolStrategy,
+    pub has_native_tools: bool,
     pub source: ProviderOrigin,
 }
 
@@ -116,6 +119,8 @@ impl Providers {
                 model: endpoint.default_model().map(str::to_owned),
                 base_url: endpoint.base_url().map(redact_url),
                 has_credentials: endpoint.has_credentials(),
+                strategy: plan.default_strategy(),
+                has_native_tools: plan.has_native_tools,
                 source: endpoint.origin(),
             }
         };

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use switchboard_model::{ExposureMode, ServerName};
+use switchboard_model::{ExposureMode, ServerName, ToolStrategy};
 use switchboard_render::Provider;
 use switchboard_view::{Selection, View, unknown_tool};
 
@@ -16,6 +16,8 @@ pub struct Change {
     pub title: Option<Option<String>>,
     pub provider: Option<Option<String>>,
     pub model: Option<Option<String>>,
+    /// The word of a strategy; `Some(None)` leaves it to the provider.
+    pub strategy: Option<Option<String>>,
     /// The servers that the session is bound to; `Some(None)` binds it to all.
     pub servers: Option<Option<BTreeSet<String>>>,
     pub toolsets: BTreeMap<String, bool>,
@@ -51,6 +53,11 @@ impl Change {
                 return refuse(format!("the {what} is longer than {MAX_TEXT} characters"));
             }
             *place = text.filter(|text| !text.is_empty());
+        }
+        if let Some(word) = self.strategy {
+            let parse = |word: String| word.parse::<ToolStrategy>();
+            let strategy = word.map(parse).transpose();
+            about.strategy = strategy.map_err(|error| SessionError::Refused(error.to_string()))?;
         }
         if let Some(servers) = self.servers {
             if let Some(servers) = &servers {

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
-use switchboard_model::Secret;
+use switchboard_model::{Secret, ToolStrategy};
 use switchboard_store::StoreFailure;
 use switchboard_view::{Difference, Past, Scope, Selection, View};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -58,6 +58,8 @@ pub struct About {
     /// The LLM provider and the model that the session uses.
     pub provider: Option<String>,
     pub model: Option<String>,
+    /// How the model uses tools; `None` leaves it to the provider.
+    pub strategy: Option<ToolStrategy>,
 }
 
 /// An MCP server that a session attaches for itself.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use switchboard_model::{CanonicalName, Secret, ServerName};
+use switchboard_model::{CanonicalName, Secret, ServerName, ToolStrategy};
 use switchboard_store::{SessionSnapshot, StoredSession};
 use switchboard_view::{DeclaredTool, Past, Scope, Selection, read_declared, snapshot_tools};
 
@@ -24,6 +24,8 @@ struct KeptState {
     retired: Vec<(String, String, String)>,
     #[serde(skip_serializing_if = "Option::is_none")]
     scope: Option<Scope>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    strategy: Option<ToolStrategy>,
     /// The toolsets, as earlier versions of the program stored them.
     #[serde(skip_serializing)]
     enabled: Vec<String>,
@@ -49,6 +51,7 @@ pub(crate) fn stored(session: &Session, now: &SessionState) -> StoredSession {
         servers: draft.servers.iter().map(|(name, own)| (name.clone(), kept_server(own))).collect(),
         retired: retired.collect(),
         scope: (*session.scope != Scope::default()).then(|| Scope::clone(&session.scope)),
+        strategy: draft.about.strategy,
         enabled: Vec::new(),
     };
     StoredSession {
@@ -93,6 +96,7 @@ fn draft(stored: &StoredSession, state: KeptState) -> (Draft, Vec<DeclaredTool>,
         title: stored.title.clone(),
         provider: stored.provider.clone(),
         model: stored.model.clone(),
+        strategy: state.strategy,
     };
     (Draft { about, selection, servers }, retired.collect(), state.scope.unwrap_or_default())
 }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use switchboard_chat::{Block, Reply, ToolCall, ToolReturn, TurnEvent};
-use switchboard_model::{Caller, Face, Role};
+use switchboard_model::{CallErrorKind, Caller, Face, Role};
 use switchboard_render::Rendering;
 use switchboard_runtime::CachedView;
 use switchboard_sessions::{Session, SessionCall, SessionReply, SessionService};
-use switchboard_view::MetaTool;
+use switchboard_view::{MetaTool, Scope};
 use tokio::sync::mpsc;
 
 /// Capacity of the channel for progress events of a call; more are dropped.
@@ -19,6 +19,19 @@ pub(crate) struct Called {
     pub(crate) result: ToolReturn,
     /// Whether the model changed the selection of its session, so that its next request must show the new tools.
     pub(crate) has_switched: bool,
+    /// The state that the turn is in after the call, if the tool names one and succeeded.
+    pub(crate) state: Option<String>,
+    /// Why the call was not sent, if it was not.
+    pub(crate) refusal: Option<CallErrorKind>,
+}
+
+/// The tools that a call may use.
+#[derive(Debug, Clone)]
+pub(crate) struct ShownTools {
+    /// The view that the model was shown.
+    pub(crate) view: Arc<CachedView>,
+    /// The scope of the turn now, which may be narrower.
+    pub(crate) scope: Arc<Scope>,
 }
 
 /// Restores the tools' own argument names in a reply's calls, where the model was shown other ones.
@@ -39,7 +52,7 @@ pub(crate) fn restore_arguments(reply: &mut Reply, shown: &Rendering) {
 pub(crate) async fn call(
     sessions: Arc<SessionService>,
     session: Arc<Session>,
-    seen: Arc<CachedView>,
+    shown: ShownTools,
     call: ToolCall,
     watchers: mpsc::Sender<TurnEvent>,
 ) -> Called {
@@ -52,7 +65,8 @@ pub(crate) async fn call(
             // A model has the rights of a client.
             caller: Caller::new(session.owner.clone(), Role::Client, Face::Turn),
             progress: Some(progress),
-            seen: Some(seen),
+            seen: Some(shown.view.clone()),
+            scope: Some(shown.scope),
         },
     );
     tokio::pin!(running);
@@ -68,23 +82,28 @@ pub(crate) async fn call(
         }
     };
     match reply {
-        SessionReply::Called(_, report) => {
+        SessionReply::Called(name, report) => {
             let took = u64::try_from((report.wait + report.run).as_millis()).ok();
-            let result = match report.result {
-                Ok(result) => ToolReturn::of(&call, result, took),
+            let (result, refusal) = match report.result {
+                Ok(result) => (ToolReturn::of(&call, result, took), None),
                 Err(error) => {
-                    ToolReturn { latency_ms: took, ..ToolReturn::failed(&call, error.to_string()) }
+                    let failed = ToolReturn::failed(&call, error.to_string());
+                    (ToolReturn { latency_ms: took, ..failed }, Some(error.kind))
                 }
             };
-            Called { result, has_switched: false }
+            let entry = shown.view.view.reach(name.as_str()).ok().filter(|_| !result.is_error);
+            let state = entry.and_then(|entry| entry.tool.grouping.state.clone());
+            Called { result, has_switched: false, state, refusal }
         }
         SessionReply::Meta(meta, result) => {
             let has_switched = !result.is_error
                 && matches!(meta, MetaTool::EnableToolset | MetaTool::DisableToolset);
-            Called { result: ToolReturn::of(&call, result, None), has_switched }
+            let result = ToolReturn::of(&call, result, None);
+            Called { result, has_switched, state: None, refusal: None }
         }
         SessionReply::Refused(error, _) => {
-            Called { result: ToolReturn::failed(&call, error.to_string()), has_switched: false }
+            let result = ToolReturn::failed(&call, error.to_string());
+            Called { result, has_switched: false, state: None, refusal: Some(error.kind) }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The driver of a turn: performs the actions of the turn state machine. It sends model requests, calls tools, stores
 //! messages and publishes events.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,26 +11,30 @@ use switchboard_chat::{
     Action, FaultKind, Message, ModelEvent, ModelFault, Overlay, Source, ToolCall, ToolReturn,
     Turn, TurnEvent, TurnInput, TurnProblem, TurnStatus, Usage,
 };
-use switchboard_model::ModelSettings;
+use switchboard_model::{ModelSettings, ToolStrategy};
 use switchboard_providers::{ModelStream, ProviderEndpoint, Providers};
-use switchboard_render::Provider;
+use switchboard_render::{Provider, Rendering};
 use switchboard_runtime::CachedView;
 use switchboard_sessions::{Session, SessionService};
 use switchboard_telemetry::{end_model_span, model_answered, model_span, turn_ended};
-use switchboard_wire::{ModelRequest, Tools, refuses_json_schema};
+use switchboard_view::ToolGroups;
+use switchboard_wire::{
+    ModelRequest, ReactReader, Tools, react_messages, refuses_json_schema, refuses_tools,
+};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{self, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 
-use crate::TurnError;
-use crate::calling::{self, Called};
+use crate::calling::{self, Called, ShownTools};
 use crate::conversation::StoredConversation;
 use crate::live::{LiveTurn, TurnEnd, TurnWishes};
-use crate::new_turn::Wanted;
+use crate::new_turn::{ChosenStrategy, Wanted};
+use crate::react_prompt::{ReactPrompts, after_instructions};
 use crate::tool_epoch::{self, ToolEpoch};
 use crate::turn_problem::not_kept;
+use crate::{TurnError, observation};
 
 /// Capacity of the channel for events of running calls.
 const NEWS: usize = 64;
@@ -43,12 +47,15 @@ const SPREAD_FROM: Duration = Duration::from_millis(400);
 pub(crate) struct Driver {
     pub(crate) sessions: Arc<SessionService>,
     pub(crate) providers: Arc<Providers>,
+    pub(crate) prompts: Arc<ReactPrompts>,
     pub(crate) session: Arc<Session>,
     pub(crate) live: Arc<LiveTurn>,
     pub(crate) conversation: StoredConversation,
     pub(crate) turn: Turn,
     pub(crate) overlay: Overlay,
     pub(crate) wanted: Wanted,
+    /// The groups of tools that the turn may use, and the state that it is in.
+    pub(crate) groups: ToolGroups,
     /// The number of messages before the turn.
     pub(crate) before: usize,
     pub(crate) epoch: Option<ToolEpoch>,
@@ -61,16 +68,30 @@ pub(crate) struct Driver {
 pub(crate) struct DriverState {
     /// The tools that the model sees, until the turn ends or new tools are requested to take effect at once.
     seen: Option<(Arc<CachedView>, u64)>,
-    /// The provider and model in use, for the same time.
-    asked: Option<(Arc<ProviderEndpoint>, Source)>,
+    /// The tools that the model was shown when it gave its last reply.
+    shown: Option<Arc<CachedView>>,
+    /// The provider, model and strategy in use, for the same time.
+    asked: Option<AskedModel>,
     request: Option<PreparedRequest>,
     stream: Option<ModelStream>,
     wait_until: Option<Instant>,
     /// The running calls.
     running: HashMap<task::Id, ToolCall>,
+    /// Calls of a ReACT reply, which run one after the other.
+    queue: VecDeque<ToolCall>,
+    /// The tools in the prompt of a ReACT turn.
+    listed: Option<Arc<Rendering>>,
     error: Option<TurnProblem>,
     end: Option<(TurnEnd, TurnEvent)>,
     has_ended: bool,
+}
+
+/// The model that is asked, and how it uses tools.
+#[derive(Clone)]
+struct AskedModel {
+    endpoint: Arc<ProviderEndpoint>,
+    source: Source,
+    chosen: ChosenStrategy,
 }
 
 /// The outcome of a turn.
@@ -88,7 +109,10 @@ struct PreparedRequest {
     settings: ModelSettings,
     /// The messages to send, if they differ from the stored conversation.
     messages: Option<Vec<Message>>,
+    /// The tools that are declared; none in a ReACT turn.
     tools: Tools,
+    /// Reads the reply of a ReACT turn.
+    reader: Option<ReactReader>,
     replay: Range<usize>,
     seen: Arc<CachedView>,
     revision: u64,
@@ -155,6 +179,7 @@ impl Driver {
                         self.live.tell(&event);
                     }
                     self.returned(called);
+                    self.start_calls(&mut calls, &tell);
                 }
                 () = sleep_until(waits.unwrap_or_else(Instant::now)), if waits.is_some() => {
                     self.state.wait_until = None;
@@ -198,20 +223,36 @@ impl Driver {
                     self.state.wait_until = Some(Instant::now() + spread(time, &self.live.id));
                 }
                 Action::Call(call) => {
-                    let seen = self.state.seen.as_ref().map(|(look, _)| look.clone());
-                    let seen =
-                        seen.unwrap_or_else(|| self.sessions.sessions().view_of(&self.session));
-                    let (sessions, session) = (self.sessions.clone(), self.session.clone());
-                    let tell = tell.clone();
-                    let task =
-                        calls.spawn(calling::call(sessions, session, seen, call.clone(), tell));
-                    self.state.running.insert(task.id(), call);
+                    self.state.queue.push_back(call);
+                    self.start_calls(calls, tell);
                 }
-                Action::StopCalls => calls.shutdown().await,
+                Action::StopCalls => {
+                    self.state.queue.clear();
+                    calls.shutdown().await;
+                }
                 Action::Emit(event) => self.emit(&event),
                 Action::End => self.state.has_ended = true,
             }
         }
+    }
+
+    /// Starts the queued calls: all at once, or in a ReACT turn one after the other, because their order may matter.
+    fn start_calls(&mut self, calls: &mut JoinSet<Called>, tell: &mpsc::Sender<TurnEvent>) {
+        while !self.is_react() || calls.is_empty() {
+            let Some(call) = self.state.queue.pop_front() else { return };
+            let view = self.state.shown.clone().unwrap_or_else(|| self.look().0);
+            let scope = self.sessions.turn_scope(&self.session, &self.groups);
+            let shown = ShownTools { view, scope };
+            let (sessions, session) = (self.sessions.clone(), self.session.clone());
+            let running = calling::call(sessions, session, shown, call.clone(), tell.clone());
+            let task = calls.spawn(running);
+            self.state.running.insert(task.id(), call);
+        }
+    }
+
+    fn is_react(&self) -> bool {
+        let asked = self.state.asked.as_ref();
+        asked.is_some_and(|asked| asked.chosen.strategy == ToolStrategy::React)
     }
 
     fn emit(&mut self, event: &TurnEvent) {
@@ -233,6 +274,11 @@ impl Driver {
             _ => {}
         }
         self.live.tell(event);
+        if self.is_react()
+            && let Some(step) = observation::step_of(event)
+        {
+            self.live.tell(&step);
+        }
     }
 
     /// Ends the turn because the store does not accept the conversation.
@@ -244,6 +290,7 @@ impl Driver {
         if matches!(error, TurnError::Store(_) | TurnError::Damaged { .. }) {
             tracing::error!(%error, session = &*self.session.id, "a conversation cannot be kept");
         }
+        self.state.queue.clear();
         calls.shutdown().await;
         (self.state.stream, self.state.request) = (None, None);
         self.emit(&TurnEvent::Error { error: not_kept(error) });
@@ -253,42 +300,63 @@ impl Driver {
         self.state.has_ended = true;
     }
 
+    /// The provider, the model and the strategy of the turn.
+    fn asked(&mut self) -> Result<AskedModel, Box<ModelFault>> {
+        if let Some(asked) = &self.state.asked {
+            return Ok(asked.clone());
+        }
+        let (endpoint, source) = self.wanted.endpoint(&self.providers, &self.session)?;
+        let chosen = self.wanted.strategy(&self.session, &endpoint, &source);
+        Ok(self.state.asked.insert(AskedModel { endpoint, source, chosen }).clone())
+    }
+
     /// Chooses the provider, the model, the messages and the tools of the next request.
     fn prepare(&mut self) -> Result<(), Box<ModelFault>> {
-        let (endpoint, source) = match self.state.asked.clone() {
-            Some(asked) => asked,
-            None => self.wanted.endpoint(&self.providers, &self.session)?,
-        };
-        self.state.asked = Some((endpoint.clone(), source.clone()));
-        let settings = self.wanted.settings(endpoint.plan());
+        let AskedModel { endpoint, source, chosen } = self.asked()?;
+        let mut settings = self.wanted.settings(endpoint.plan());
         let (seen, revision) = self.look();
-        let rendering = seen.rendering(tool_epoch::form_of(&endpoint, source.kind));
         let stored = self.turn.messages();
         let mut view = (!self.overlay.is_empty()).then(|| self.overlay.lay_over(stored));
         if let Some(correction) = self.turn.correction() {
             view.get_or_insert_with(|| stored.to_vec()).push(correction);
         }
-        let count = view.as_ref().map_or(stored.len(), Vec::len);
-        let instructions = settings.instructions.as_deref();
-        let (tools, replay) = tool_epoch::next(
-            &mut self.epoch,
-            &source,
-            instructions,
-            rendering,
-            count,
-            view.is_none(),
-        );
+        let form = tool_epoch::form_of(&endpoint, source.kind);
+        let (tools, replay, reader) = match chosen.strategy {
+            ToolStrategy::Native => {
+                let count = view.as_ref().map_or(stored.len(), Vec::len);
+                let (instructions, is_plain) = (settings.instructions.as_deref(), view.is_none());
+                let rendering = seen.rendering(form);
+                let epoch = &mut self.epoch;
+                let (tools, replay) =
+                    tool_epoch::next(epoch, &source, instructions, rendering, count, is_plain);
+                self.state.listed = None;
+                (tools, replay, None)
+            }
+            ToolStrategy::React => {
+                let listed = seen.rendering(Provider::React);
+                let prompt = self.prompts.prompt(endpoint.plan(), &listed)?;
+                settings.instructions = Some(after_instructions(settings.instructions, &prompt));
+                view = Some(react_messages(view.as_deref().unwrap_or(stored), &listed));
+                self.state.listed = Some(listed);
+                // Reasoning that a native request of this session signs later has other tools before it.
+                self.epoch = None;
+                let none = Rendering::new(form, std::iter::empty());
+                (Tools::only(Arc::new(none)), 0..0, Some(ReactReader::default()))
+            }
+        };
         self.live.tell(&TurnEvent::Started {
             turn: self.live.id.clone(),
             provider: source.provider.clone(),
             model: source.model.clone(),
             tools_revision: revision,
+            strategy: (chosen.strategy != ToolStrategy::Native).then_some(chosen.strategy),
         });
         tracing::debug!(
             session = &*self.session.id,
             provider = source.provider,
             model = source.model,
-            tools = tools.newest.tools.len(),
+            strategy = chosen.strategy.as_str(),
+            tools = self.state.listed.as_ref().unwrap_or(&tools.newest).tools.len(),
             tools_revision = revision,
             "a model is asked"
         );
@@ -300,6 +368,7 @@ impl Driver {
             settings,
             messages: view,
             tools,
+            reader,
             replay,
             seen,
             revision,
@@ -311,9 +380,9 @@ impl Driver {
     /// The tools that this turn shows: those at its beginning, unless new tools were requested to take effect at once.
     fn look(&mut self) -> (Arc<CachedView>, u64) {
         let seen = self.state.seen.get_or_insert_with(|| {
-            self.sessions.sessions().view_of(&self.session);
-            let now = self.session.now();
-            (now.cached, now.revision)
+            let scope = self.sessions.turn_scope(&self.session, &self.groups);
+            let view = self.sessions.view_of(&scope, Some(&self.session));
+            (view, self.session.now().revision)
         });
         seen.clone()
     }
@@ -330,6 +399,15 @@ impl Driver {
             {
                 asked = request.ask(self.turn.messages(), &session, &turn).await;
             }
+            if let Err(fault) = &asked
+                && self.may_go_on_with_react(fault)
+            {
+                if let Err(fault) = self.go_on_with_react(fault) {
+                    return vec![ModelEvent::Failed(fault)];
+                }
+                let Some(request) = &self.state.request else { return Vec::new() };
+                asked = request.ask(self.turn.messages(), &session, &turn).await;
+            }
             match asked {
                 Ok(stream) => self.state.stream = Some(stream),
                 Err(fault) => return vec![ModelEvent::Failed(Box::new(fault))],
@@ -339,10 +417,45 @@ impl Driver {
             Some(stream) => stream.next().await,
             None => None,
         };
-        heard.unwrap_or_else(|| {
+        let events = heard.unwrap_or_else(|| {
             let text = "the provider's stream was truncated";
             vec![ModelEvent::Failed(Box::new(ModelFault::new(FaultKind::Interrupted, text)))]
-        })
+        });
+        let request = self.state.request.as_mut();
+        let Some(reader) = request.and_then(|request| request.reader.as_mut()) else {
+            return events;
+        };
+        let mut read = Vec::with_capacity(events.len());
+        for event in events {
+            reader.read(event, &mut read);
+        }
+        read
+    }
+
+    /// Whether a refused request is repeated as a ReACT request: the model has no native tool calls, and nobody insists
+    /// on them.
+    fn may_go_on_with_react(&self, fault: &ModelFault) -> bool {
+        let has_tools = self.state.request.as_ref().is_some_and(|request| {
+            request.reader.is_none() && !request.tools.base.tools.is_empty()
+        });
+        let is_open = self.state.asked.as_ref().is_some_and(|asked| !asked.chosen.is_explicit);
+        has_tools && is_open && refuses_tools(fault)
+    }
+
+    /// Prepares the refused request again with the strategy react, for the rest of the turn.
+    fn go_on_with_react(&mut self, fault: &ModelFault) -> Result<(), Box<ModelFault>> {
+        if let Some(request) = self.state.request.take() {
+            request.ended(fault.kind.as_str(), None);
+        }
+        if let Some(asked) = &mut self.state.asked {
+            asked.endpoint.note_no_tools(&asked.source.model);
+            asked.chosen.strategy = ToolStrategy::React;
+        }
+        self.live.tell(&TurnEvent::Strategy {
+            strategy: ToolStrategy::React,
+            reason: format!("the model has no native tool calls: {}", fault.message),
+        });
+        self.prepare()
     }
 
     /// Declares the tools in the older form if a Gemini backend does not know the newer one, once. Returns whether it
@@ -370,11 +483,13 @@ impl Driver {
                 self.state.stream = None;
                 let Some(request) = self.state.request.take() else { return };
                 request.ended("ok", reply.usage);
-                calling::restore_arguments(reply, &request.tools.newest);
+                let shown = self.state.listed.as_ref().unwrap_or(&request.tools.newest);
+                calling::restore_arguments(reply, shown);
                 let took = u64::try_from(request.asked_at.elapsed().as_millis());
                 reply.latency_ms = took.ok();
                 reply.source = Some(request.source);
                 reply.tools_revision = Some(request.revision);
+                self.state.shown = Some(request.seen.clone());
                 self.state.seen = Some((request.seen, request.revision));
             }
             ModelEvent::Failed(fault) => {
@@ -389,7 +504,7 @@ impl Driver {
     }
 
     fn returned(&mut self, called: Result<(task::Id, Called), JoinError>) {
-        let called = match called {
+        let mut called = match called {
             Ok((id, called)) => {
                 self.state.running.remove(&id);
                 called
@@ -399,12 +514,21 @@ impl Driver {
                 tracing::error!(tool = call.name, "a call ended by an internal error");
                 let result =
                     ToolReturn::failed(&call, "The call failed: an internal error of Switchboard.");
-                Called { result, has_switched: false }
+                Called { result, has_switched: false, state: None, refusal: None }
             }
         };
+        if let Some(listed) = self.state.listed.as_ref() {
+            observation::add_way_out(&mut called, listed);
+        }
         if called.has_switched {
             // The model changed its tools itself and expects them in the next request.
             self.state.seen = None;
+        }
+        if let Some(state) = called.state.filter(|state| state != self.groups.state()) {
+            self.groups = self.groups.in_state(state);
+            self.state.seen = None;
+            let state = self.groups.state().to_owned();
+            self.live.tell(&TurnEvent::State { state });
         }
         self.turn.on(TurnInput::Returned(called.result));
     }

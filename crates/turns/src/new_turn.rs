@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use switchboard_chat::{Edit, FaultKind, ModelFault, Source};
-use switchboard_model::{Effort, ModelSettings, ProviderKind, ProviderPlan};
+use switchboard_model::{Effort, ModelSettings, ProviderKind, ProviderPlan, ToolStrategy};
 use switchboard_providers::{ProviderEndpoint, ProviderOrigin, Providers, UnknownProvider};
 use switchboard_sessions::Session;
+use switchboard_view::ToolGroups;
 use utoipa::ToSchema;
 
 use crate::TurnError;
@@ -32,6 +33,19 @@ pub struct NewTurn {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 512)]
     pub model: Option<String>,
+    /// How the model uses tools in this turn: by native tool calls, or by the text of its answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, pattern = "^(native|react)$")]
+    pub strategy: Option<ToolStrategy>,
+    /// The groups of tools that the turn may use; `*` stands for all. Without this field, the tools of the group `default`,
+    /// to which all tools without a group belong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_items = 64)]
+    pub groups: Option<Vec<String>>,
+    /// The state in which the turn begins. Tools may be available in some states only, and a call may change the state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 128)]
+    pub state: Option<String>,
     /// The system instructions of the conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
@@ -67,7 +81,20 @@ pub struct NewTurn {
     pub max_tokens_total: Option<u64>,
 }
 
+/// Maximum number of groups of a turn.
+const MAX_GROUPS: usize = 64;
+
+/// Whether the name of a group or state has at most 128 characters.
+fn is_short(name: &str) -> bool {
+    name.chars().count() <= 128
+}
+
 impl NewTurn {
+    /// The groups and the state of the turn.
+    pub(crate) fn tool_groups(&self) -> ToolGroups {
+        ToolGroups::new(self.groups.clone(), self.state.clone())
+    }
+
     pub(crate) fn check(&self) -> Result<(), TurnError> {
         let bounds = [
             ("max_output_tokens", self.max_output_tokens.is_none_or(|n| n >= 1), "at least 1"),
@@ -82,6 +109,14 @@ impl NewTurn {
                 self.max_rounds.is_none_or(|n| (1..=1000).contains(&n)),
                 "from 1 to 1000",
             ),
+            (
+                "groups",
+                self.groups.as_ref().is_none_or(|groups| {
+                    groups.len() <= MAX_GROUPS && groups.iter().all(|group| is_short(group))
+                }),
+                "a list of at most 64 names of at most 128 characters",
+            ),
+            ("state", self.state.as_deref().is_none_or(is_short), "at most 128 characters long"),
             ("max_tokens_total", self.max_tokens_total.is_none_or(|n| n >= 1), "at least 1"),
         ];
         match bounds.into_iter().find(|(_, holds, _)| !holds) {
@@ -103,8 +138,17 @@ pub(crate) fn default_name(providers: &Providers) -> String {
 pub(crate) struct Wanted {
     provider: Option<String>,
     model: Option<String>,
+    strategy: Option<ToolStrategy>,
     settings: ModelSettings,
     show_thinking: Option<bool>,
+}
+
+/// The strategy of a turn, and whether somebody chose it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ChosenStrategy {
+    pub(crate) strategy: ToolStrategy,
+    /// Whether the turn, the session or the configuration names it. If not, a backend that refuses tools changes it.
+    pub(crate) is_explicit: bool,
 }
 
 impl Wanted {
@@ -112,6 +156,7 @@ impl Wanted {
         Self {
             provider: turn.provider.clone(),
             model: turn.model.clone(),
+            strategy: turn.strategy,
             settings: ModelSettings {
                 instructions: turn.instructions.clone(),
                 max_output_tokens: turn.max_output_tokens,
@@ -142,6 +187,22 @@ impl Wanted {
         let model = self.model.clone().or(if is_of_turn { None } else { about.model });
         let source = endpoint.source(model.as_deref()).map_err(Box::new)?;
         Ok((endpoint, source))
+    }
+
+    /// The strategy to use now: that of the turn, else that of the session, else that of the provider.
+    pub(crate) fn strategy(
+        &self,
+        session: &Session,
+        endpoint: &ProviderEndpoint,
+        source: &Source,
+    ) -> ChosenStrategy {
+        let plan = endpoint.plan();
+        let named = self.strategy.or(session.now().draft.about.strategy).or(plan.strategy);
+        let strategy = named.unwrap_or_else(|| match plan.default_strategy() {
+            ToolStrategy::Native if endpoint.lacks_tools(&source.model) => ToolStrategy::React,
+            strategy => strategy,
+        });
+        ChosenStrategy { strategy, is_explicit: named.is_some() }
     }
 
     pub(crate) fn settings(&self, plan: &ProviderPlan) -> ModelSettings {

@@ -12,18 +12,19 @@ use switchboard_chat::{
     Action, FaultKind, Message, ModelEvent, ModelFault, Source, ToolCall, ToolReturn, Turn,
     TurnEvent, TurnInput, TurnLimits,
 };
-use switchboard_model::{Caller, ModelSettings, Plan, ToolResult};
+use switchboard_model::{Caller, ModelSettings, Plan, ToolResult, ToolStrategy};
 use switchboard_providers::{ModelStream, ProviderEndpoint, Providers};
-use switchboard_render::{NamedTool, Rendering};
+use switchboard_render::{NamedTool, Provider, Rendering};
 use switchboard_runtime::{Board, CallRequest, PromptCall, PromptRunner, Snapshot, ToolChoice};
 use switchboard_view::Entry;
-use switchboard_wire::{ModelRequest, Tools};
+use switchboard_wire::{ModelRequest, ReactReader, Tools, react_messages};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 use wildmatch::WildMatch;
 
 use crate::calling::restore_arguments;
 use crate::new_turn::default_name;
+use crate::react_prompt::{ReactPrompts, after_instructions};
 use crate::tool_epoch::form_of;
 
 /// Answers the prompt tools of a board.
@@ -32,6 +33,7 @@ pub struct PromptTools {
     /// Weak: the board owns this value.
     board: Weak<Board>,
     providers: Providers,
+    prompts: ReactPrompts,
     /// The plan whose providers are in use.
     plan: Mutex<Arc<Plan>>,
 }
@@ -44,6 +46,7 @@ impl PromptTools {
         board.set_prompt_runner(Arc::new(Self {
             board: Arc::downgrade(board),
             providers: Providers::new(&plan.providers, environment),
+            prompts: ReactPrompts::default(),
             plan: Mutex::new(plan),
         }));
     }
@@ -70,7 +73,18 @@ impl PromptTools {
         let named = tools.iter().filter_map(|entry| {
             Some(NamedTool { name: entry.name.as_deref()?, descriptor: &entry.tool.descriptor })
         });
-        let rendering = Rendering::new(form_of(&endpoint, source.kind), named);
+        let form = form_of(&endpoint, source.kind);
+        let is_react = endpoint.plan().default_strategy() == ToolStrategy::React;
+        let listed = (is_react && !tools.is_empty())
+            .then(|| Arc::new(Rendering::new(Provider::React, named.clone())));
+        let rendering = if let Some(listed) = &listed {
+            let prompt = self.prompts.prompt(endpoint.plan(), listed);
+            let prompt = prompt.map_err(|fault| fault.to_string())?;
+            settings.instructions = Some(after_instructions(settings.instructions, &prompt));
+            Rendering::new(form, std::iter::empty())
+        } else {
+            Rendering::new(form, named)
+        };
         let messages = vec![Message::user(call.prompt.clone())];
         let id = Uuid::now_v7().simple().to_string();
         Ok(PromptTurn {
@@ -80,6 +94,8 @@ impl PromptTools {
             settings,
             tools,
             shown: Tools::only(Arc::new(rendering)),
+            listed,
+            reader: None,
             caller: Arc::new(call.caller.inside_prompt_tool()),
             turn: Turn::new(id.clone(), messages, TurnLimits::default()),
             id,
@@ -128,6 +144,9 @@ struct PromptTurn {
     settings: ModelSettings,
     tools: Vec<Entry>,
     shown: Tools,
+    /// The tools in the prompt, if the provider's models have no native tool calls.
+    listed: Option<Arc<Rendering>>,
+    reader: Option<ReactReader>,
     caller: Arc<Caller>,
     turn: Turn,
     id: String,
@@ -179,9 +198,10 @@ impl PromptTurn {
                     let fault = ModelFault::new(FaultKind::Interrupted, text);
                     vec![ModelEvent::Failed(Box::new(fault))]
                 });
-                for mut event in events {
+                for mut event in self.read(events) {
                     if let ModelEvent::Finished(reply) = &mut event {
-                        restore_arguments(reply, &self.shown.newest);
+                        let shown = self.listed.as_ref().unwrap_or(&self.shown.newest);
+                        restore_arguments(reply, shown);
                         reply.source = Some(self.source.clone());
                     }
                     self.turn.on(TurnInput::Model(event));
@@ -192,9 +212,23 @@ impl PromptTurn {
         }
     }
 
-    async fn ask(&self) -> Result<ModelStream, ModelFault> {
+    /// Finds the calls in the text of a model without native tool calls.
+    fn read(&mut self, events: Vec<ModelEvent>) -> Vec<ModelEvent> {
+        let Some(reader) = &mut self.reader else { return events };
+        let mut read = Vec::with_capacity(events.len());
+        for event in events {
+            reader.read(event, &mut read);
+        }
+        read
+    }
+
+    async fn ask(&mut self) -> Result<ModelStream, ModelFault> {
         let mut messages = self.turn.messages().to_vec();
         messages.extend(self.turn.correction());
+        if let Some(listed) = &self.listed {
+            messages = react_messages(&messages, listed);
+            self.reader = Some(ReactReader::default());
+        }
         let request = ModelRequest {
             source: &self.source,
             messages: &messages,

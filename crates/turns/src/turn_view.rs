@@ -16,7 +16,8 @@ pub struct TurnList {
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct TurnStreamEvent {
     /// `started`, `content`, `thinking`, `tool_call_begun`, `tool_call_delta`, `tool_call`, `tool_progress`, `tool_result`,
-    /// `usage`, `restarted`, `retrying`, `error`, and at the end `done`.
+    /// `usage`, `restarted`, `retrying`, `strategy`, `state`, `error`, and at the end `done`. Turns with the strategy `react`
+    /// also have `thought`, `action`, `observation` and `answer`.
     pub event: String,
     /// Counted from 1.
     pub id: String,

@@ -24,6 +24,7 @@ use crate::conversation::{self, StoredConversation};
 use crate::driver::{Driver, DriverState};
 use crate::live::{LiveTurn, TurnEnd};
 use crate::new_turn::{NewTurn, Wanted};
+use crate::react_prompt::ReactPrompts;
 use crate::tool_epoch::ToolEpoch;
 use crate::turn_problem::not_kept;
 use crate::words::Words;
@@ -45,6 +46,7 @@ pub struct Turns {
     sessions: Arc<SessionService>,
     providers: Arc<Providers>,
     store: Store,
+    prompts: Arc<ReactPrompts>,
     book: Mutex<Book>,
     running: TaskTracker,
     stop: CancellationToken,
@@ -83,6 +85,7 @@ impl Turns {
             sessions,
             providers: providers.clone(),
             store: board.store().clone(),
+            prompts: Arc::default(),
             book: Mutex::default(),
             running: TaskTracker::new(),
             stop: CancellationToken::new(),
@@ -196,7 +199,7 @@ impl Turns {
         new: NewTurn,
     ) -> Result<Driver, TurnError> {
         new.check()?;
-        let wanted = Wanted::of(&new);
+        let (wanted, groups) = (Wanted::of(&new), new.tool_groups());
         // A provider that cannot be used is reported before anything is stored.
         wanted.endpoint(&self.providers, session).map_err(TurnError::Provider)?;
         let (mut conversation, mut messages) =
@@ -230,12 +233,14 @@ impl Turns {
         Ok(Driver {
             sessions: self.sessions.clone(),
             providers: self.providers.clone(),
+            prompts: self.prompts.clone(),
             session: session.clone(),
             turn: Turn::new(live.id.clone(), messages, limits),
             live,
             conversation,
             overlay,
             wanted,
+            groups,
             before,
             epoch,
             stop: self.stop.clone(),

@@ -2,9 +2,10 @@
 //! delays are part of its output.
 //!
 //! Every line that begins with `/` is a command ([`Order`]); a message without commands gets a friendly answer. After
-//! the calls of a turn have results, the model reports them.
+//! the calls of a turn have results, the model reports them. In a ReACT turn it writes text only (`react_script.rs`).
 
 mod order;
+mod react_script;
 
 use std::time::Duration;
 
@@ -40,6 +41,11 @@ const MAX_NAMED_TOOLS: usize = 3;
 /// The answer of the demo model. `failed_before` is the number of failures in this turn, for `/flaky`. The last event
 /// ends the stream, as with every model.
 pub fn demo(ask: &ModelRequest<'_>, failed_before: u32) -> std::vec::IntoIter<Beat> {
+    if react_script::is_react(ask) {
+        let mut player = Player::default();
+        let fault = react_script::play(&mut player, ask, failed_before);
+        return player.end(ask, fault);
+    }
     let begin = ask.messages.iter().rposition(|message| matches!(message, Message::User(_)));
     let text = match begin.and_then(|index| ask.messages.get(index)) {
         Some(Message::User(said)) => said_text(said),

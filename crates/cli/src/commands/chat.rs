@@ -180,6 +180,8 @@ impl Chat<'_> {
         let id = Uuid::now_v7().simple().to_string();
         let wanted = NewTurn {
             message: Some(Words::Text(text)),
+            groups: (!self.wanted.group.is_empty()).then(|| self.wanted.group.clone()),
+            state: self.wanted.state.clone(),
             instructions: self.wanted.instructions.clone(),
             show_thinking: self.wanted.show_thinking.then_some(true),
             max_rounds: self.wanted.max_rounds,

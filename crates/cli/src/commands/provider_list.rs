@@ -23,7 +23,7 @@ pub(crate) async fn run(globals: &Globals, output: Output) -> Result<ExitCode, F
     if output.is_json() {
         output.json(&list);
     } else {
-        let header = ["provider", "kind", "model", "credentials", "from", "address"];
+        let header = ["provider", "kind", "model", "strategy", "credentials", "from", "address"];
         output.table(&header, list.providers.iter().map(row).collect());
     }
     Ok(ExitCode::SUCCESS)
@@ -36,6 +36,7 @@ fn row(provider: &ProviderView) -> Vec<Cell> {
         harmless(&provider.name),
         provider.kind.clone(),
         text(&provider.model),
+        provider.strategy.clone(),
         credentials.to_owned(),
         provider.source.clone(),
         text(&provider.base_url),

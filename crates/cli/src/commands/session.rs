@@ -108,6 +108,7 @@ fn beginning(wanted: SessionNewArguments) -> Result<NewSession, Failure> {
         title: wanted.title,
         provider: wanted.provider,
         model: wanted.model,
+        strategy: wanted.strategy,
         servers: (!wanted.server.is_empty()).then_some(wanted.server),
         toolsets: on(wanted.toolset),
         tools: on(wanted.tool),
@@ -245,9 +246,12 @@ fn show(session: &SessionView, tools: &SessionTools, output: Output) {
         ("servers", session.servers.as_ref().map_or("all".into(), |names| names.join(", "))),
         ("toolsets", Some(switched(session)).filter(|text| !text.is_empty()).unwrap_or_else(none)),
     ];
-    for (what, text) in
-        [("title", &session.title), ("provider", &session.provider), ("model", &session.model)]
-    {
+    for (what, text) in [
+        ("title", &session.title),
+        ("provider", &session.provider),
+        ("model", &session.model),
+        ("strategy", &session.strategy),
+    ] {
         lines.extend(text.as_ref().map(|text| (what, harmless(text))));
     }
     for (tool, is_on) in &session.tools {

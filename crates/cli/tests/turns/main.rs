@@ -7,6 +7,7 @@ mod calls;
 mod lab;
 mod official;
 mod overlays;
+mod react;
 mod restarts;
 mod switching;
 mod talk;

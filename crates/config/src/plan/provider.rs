@@ -6,13 +6,15 @@ use http::HeaderValue;
 use serde_json::Value as Json;
 use switchboard_model::{
     DEFAULT_PROVIDER_IDLE_TIMEOUT, DEFAULT_PROVIDER_TOTAL_TIMEOUT, Effort, ModelSettings,
-    ProviderAuth, ProviderKind, ProviderPlan, Secret, ToolSchemaForm, is_on_this_machine,
+    ProviderAuth, ProviderKind, ProviderPlan, Secret, ToolSchemaForm, ToolStrategy,
+    is_on_this_machine,
 };
+use switchboard_react::PromptTemplate;
 use url::Url;
 
 use super::{At, Planner, entries};
 use crate::problem::ConfigProblem;
-use crate::raw_provider::{RawEffort, RawProvider, RawProviderKind, RawToolSchema};
+use crate::raw_provider::{RawEffort, RawProvider, RawProviderKind, RawStrategy, RawToolSchema};
 
 const EXAMPLE: &str = "http://127.0.0.1:11434/v1";
 
@@ -38,6 +40,9 @@ impl Planner<'_> {
         self.warn_of_plain_http(at, base_url.as_ref(), &auth);
         let idle_timeout = self.duration(at, "idle_timeout", raw.idle_timeout.take());
         let total_timeout = self.duration(at, "total_timeout", raw.total_timeout.take());
+        self.check_strategy(at, &raw);
+        let react_template =
+            raw.react_template.take().and_then(|text| self.react_template(at, text));
         Some(ProviderPlan {
             name: raw.name?,
             kind: kind?,
@@ -56,9 +61,36 @@ impl Planner<'_> {
             account: raw.account,
             project: raw.project,
             tool_schema: raw.tool_schema.map(tool_schema).unwrap_or_default(),
+            strategy: raw.strategy.map(strategy),
+            has_native_tools: raw.native_tools.unwrap_or(true),
+            react_template,
             idle_timeout: idle_timeout.unwrap_or(DEFAULT_PROVIDER_IDLE_TIMEOUT),
             total_timeout: total_timeout.unwrap_or(DEFAULT_PROVIDER_TOTAL_TIMEOUT),
         })
+    }
+
+    /// Reports a strategy that the provider says it cannot use.
+    fn check_strategy(&mut self, at: &At<'_>, raw: &RawProvider) {
+        if raw.strategy == Some(RawStrategy::Native) && raw.native_tools == Some(false) {
+            let message = format!("{} has `strategy: native` and `native_tools: false`", at.path);
+            let problem = ConfigProblem::error(message).about(&at.path.key("strategy"));
+            self.push(at.key_origin("strategy"), problem.help("remove one of the two"));
+        }
+    }
+
+    /// Checks a template of the prompt by rendering it with example tools.
+    fn react_template(&mut self, at: &At<'_>, text: String) -> Option<String> {
+        match PromptTemplate::check(&text) {
+            Ok(_) => Some(text),
+            Err(error) => {
+                let message = format!("{}.react_template cannot be used: {error}", at.path);
+                let problem = ConfigProblem::error(message).about(&at.path.key("react_template"));
+                let help = "it sees `tools`, each with `name`, `description` and `arguments` (each with `name`, `type`, \
+                            `required`, `description`), and `tool_names`";
+                self.push(at.key_origin("react_template"), problem.help(help));
+                None
+            }
+        }
     }
 
     /// Checks for keys that a kind requires, and for keys that have no effect for it.
@@ -190,6 +222,13 @@ fn tool_schema(raw: RawToolSchema) -> ToolSchemaForm {
         RawToolSchema::Auto => ToolSchemaForm::Auto,
         RawToolSchema::JsonSchema => ToolSchemaForm::JsonSchema,
         RawToolSchema::Parameters => ToolSchemaForm::Parameters,
+    }
+}
+
+fn strategy(raw: RawStrategy) -> ToolStrategy {
+    match raw {
+        RawStrategy::Native => ToolStrategy::Native,
+        RawStrategy::React => ToolStrategy::React,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pretty_assertions::assert_eq;
-use switchboard_model::{Effort, ProviderAuth, ProviderKind, ProviderPlan};
+use switchboard_model::{Effort, ProviderAuth, ProviderKind, ProviderPlan, ToolStrategy};
 
 use crate::support::{BEARER, load_with, problems};
 
@@ -37,10 +37,10 @@ const FULL: &str = "\
   total_timeout: 5m
 - {name: plan, kind: chatgpt, bearer: 'file:token.txt', account: acc_1}
 - {name: google, kind: code-assist, bearer: '${KEY}', project: my-project}
-- {name: local, kind: openai-chat, base_url: 'http://127.0.0.1:11434/v1'}
+- {name: local, kind: openai-chat, base_url: 'http://127.0.0.1:11434/v1', native_tools: false, react_template: 'Use {{ tool_names }}'}
 - {name: gpt, kind: openai}
 - {name: flash, kind: gemini}
-- {name: script, kind: demo}";
+- {name: script, kind: demo, strategy: react}";
 
 const ENV: [(&str, &str); 2] = [("KEY", "key-0123-s3cret"), ("TEAM", "blue-s3cret")];
 
@@ -64,6 +64,10 @@ fn everything_is_carried_over() {
     assert!(matches!(&providers[1].auth, ProviderAuth::Bearer(token) if token.expose() == BEARER));
     assert_eq!(providers[1].account.as_deref(), Some("acc_1"));
     assert_eq!(providers[2].project.as_deref(), Some("my-project"));
+    let local = &providers[3];
+    assert_eq!((local.has_native_tools, local.default_strategy()), (false, ToolStrategy::React));
+    assert_eq!(local.react_template.as_deref(), Some("Use {{ tool_names }}"));
+    assert_eq!(providers[6].strategy, Some(ToolStrategy::React));
     assert_eq!(providers[4], ProviderPlan::new("gpt", ProviderKind::OpenAi), "the rest is default");
     let kinds: Vec<_> = providers[3..].iter().map(|provider| provider.kind.as_str()).collect();
     assert_eq!(kinds, ["openai-chat", "openai", "gemini", "demo"]);
@@ -94,6 +98,7 @@ fn variables_override_it() {
             ("SWITCHBOARD__PROVIDERS__0__API_KEY", "key-of-the-environment"),
             ("SWITCHBOARD__PROVIDERS__0__TEMPERATURE", "0.25"),
             ("APP_MYAI__PROVIDERS__0__MAX_OUTPUT_TOKENS", "7"),
+            ("SWITCHBOARD__PROVIDERS__0__STRATEGY", "react"),
         ],
     ]
     .concat();
@@ -103,6 +108,7 @@ fn variables_override_it() {
     assert!(matches!(&claude.auth, ProviderAuth::ApiKey(key) if key.expose().ends_with("ment")));
     assert_eq!(claude.settings.temperature, Some(0.25));
     assert_eq!(claude.settings.max_output_tokens, Some(7));
+    assert_eq!(claude.strategy, Some(ToolStrategy::React));
     assert!(!loaded.to_yaml().contains("key-of-the-environment"));
     let whole = [("SWITCHBOARD__PROVIDERS", r#"[{"name": "d", "kind": "demo"}]"#)];
     let loaded = load_with(None, &whole).unwrap();
@@ -167,6 +173,32 @@ fn bad_providers() {
   base_url: nowhere"
     );
     check!("providers_is_a_map", "a: {kind: demo}");
+    check!(
+        "bad_strategies",
+        "\
+- name: a
+  kind: demo
+  strategy: reactive
+- name: b
+  kind: demo
+  strategy: native
+  native_tools: false"
+    );
+    check!(
+        "bad_react_templates",
+        "\
+- name: a
+  kind: demo
+  react_template: |
+    Tools:
+    {{ tols }}
+- name: b
+  kind: demo
+  react_template: '{% for tool in tools %}'
+- name: c
+  kind: demo
+  react_template: '{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}'"
+    );
 }
 
 #[test]

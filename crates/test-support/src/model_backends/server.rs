@@ -4,13 +4,14 @@ use std::net::{SocketAddr, TcpListener as StdTcpListener};
 use std::sync::Arc;
 use std::thread;
 
+use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::backend::Backend;
 use super::findings::Violation;
 use super::script::Script;
 use super::service::router;
-use super::state::{ModelRequest, Onboarding, Shared};
+use super::state::{Decider, ModelRequest, Onboarding, Shared};
 use super::step::Step;
 use crate::own_runtime::serve;
 
@@ -66,6 +67,15 @@ impl FakeBackends {
     /// Sets the response of a backend for when its script is empty.
     pub fn always(&self, backend: Backend, step: Step) {
         self.shared.set_default(backend, Some(step));
+    }
+
+    /// Lets a function decide the responses of a backend without a script from the body of each request.
+    pub fn decide(
+        &self,
+        backend: Backend,
+        decide: impl Fn(&Value) -> Step + Send + Sync + 'static,
+    ) {
+        self.shared.set_decider(backend, Decider(Arc::new(decide)));
     }
 
     /// Makes a backend without a script answer from the conversation.

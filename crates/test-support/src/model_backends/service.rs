@@ -167,13 +167,13 @@ async fn answer(
         findings.add("alt", "The fake streams as events only: add ?alt=sse");
     }
     let heard = heard(backend, manner, &body, parts, &account, &mut findings);
-    let request = seen_request(backend, parts, body, heard.tools.clone(), &findings);
+    let request = seen_request(backend, parts, body.clone(), heard.tools.clone(), &findings);
     shared.record(request, &findings);
     if let Some(refusal) = findings.first() {
         let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::BAD_REQUEST);
         return reply_json(status, &backend.error_body(refusal));
     }
-    let step = shared.next_step(backend, &heard);
+    let step = shared.next_step(backend, &body, &heard);
     play(shared, backend, &step, &heard).await
 }
 

@@ -43,6 +43,16 @@ impl Ids {
     }
 }
 
+/// Decides the response to a request from its body.
+#[derive(Clone)]
+pub(crate) struct Decider(pub(crate) Arc<dyn Fn(&Value) -> Step + Send + Sync>);
+
+impl std::fmt::Debug for Decider {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Decider")
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     pub(crate) ids: Ids,
@@ -53,6 +63,7 @@ pub(crate) struct Shared {
 struct Inner {
     steps: BTreeMap<Backend, VecDeque<Step>>,
     defaults: BTreeMap<Backend, Step>,
+    deciders: BTreeMap<Backend, Decider>,
     refused_credentials: BTreeSet<String>,
     onboarding: Onboarding,
     requests: VecDeque<ModelRequest>,
@@ -90,6 +101,10 @@ impl Shared {
         };
     }
 
+    pub(crate) fn set_decider(&self, backend: Backend, decider: Decider) {
+        self.lock().deciders.insert(backend, decider);
+    }
+
     pub(crate) fn steps_left(&self, backend: Backend) -> usize {
         self.lock().steps.get(&backend).map_or(0, VecDeque::len)
     }
@@ -102,13 +117,15 @@ impl Shared {
     }
 
     /// The next step of the script, or the default response.
-    pub(crate) fn next_step(&self, backend: Backend, heard: &EventReceiver) -> Step {
-        let scripted = {
+    pub(crate) fn next_step(&self, backend: Backend, body: &Value, heard: &EventReceiver) -> Step {
+        let (scripted, decider) = {
             let mut inner = self.lock();
             let next = inner.steps.get_mut(&backend).and_then(VecDeque::pop_front);
-            next.or_else(|| inner.defaults.get(&backend).cloned())
+            let scripted = next.or_else(|| inner.defaults.get(&backend).cloned());
+            (scripted, inner.deciders.get(&backend).cloned())
         };
-        scripted.unwrap_or_else(|| improvise(heard))
+        let decided = || decider.map(|decider| (decider.0)(body));
+        scripted.or_else(decided).unwrap_or_else(|| improvise(heard))
     }
 
     pub(crate) fn record(&self, request: ModelRequest, findings: &Findings) {

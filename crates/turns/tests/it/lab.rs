@@ -51,7 +51,9 @@ impl Lab {
     pub(crate) async fn with_entries(gateway: &str, tools: Vec<Tool>, entries: &str) -> Self {
         let fake = FakeBackends::start().await;
         let shop = ScriptedServer::builder().tools(tools).start().await;
-        let providers = Account::ALL.map(|account| account.entry(account.name, &fake, ""));
+        let mut providers =
+            Account::ALL.map(|account| account.entry(account.name, &fake, "")).to_vec();
+        providers.push(Account::CHAT.entry("text-only", &fake, "native_tools: false"));
         let yaml = format!(
             "switchboard:\n  gateway: {{{gateway}}}\n  providers:\n    - {}\n  toolsets:\n    \
              - {{name: look, description: Looks, tools: [find, price]}}\n    \

@@ -16,7 +16,7 @@ use crate::lab;
 /// A board with local tools only, and one session.
 pub(crate) struct Bench {
     pub(crate) board: Arc<Board>,
-    sessions: Arc<SessionService>,
+    pub(crate) sessions: Arc<SessionService>,
     pub(crate) turns: Arc<Turns>,
     pub(crate) session: Arc<Session>,
 }
@@ -27,6 +27,10 @@ pub(crate) async fn bench() -> Bench {
 
 pub(crate) async fn bench_with(providers: Vec<ProviderPlan>) -> Bench {
     let tools = ["sum_numbers", "multiply_numbers"].map(ToolEntry::named).to_vec();
+    bench_of(providers, tools).await
+}
+
+pub(crate) async fn bench_of(providers: Vec<ProviderPlan>, tools: Vec<ToolEntry>) -> Bench {
     let local_tools = LocalToolChoice::NamedInTools;
     let plan = Plan { tools, local_tools, providers, ..Plan::default() };
     let options = BoardOptions {

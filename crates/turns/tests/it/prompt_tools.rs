@@ -90,6 +90,27 @@ async fn a_model_calls_the_tools_that_the_entry_names_and_no_others() {
 }
 
 #[tokio::test]
+async fn a_model_without_native_tool_calls_uses_the_tools_by_text() {
+    let mut account = Account::CHAT;
+    account.name = "text-only";
+    let lab = lab(&entry(account, ", tools: ['shop.fi*']")).await;
+    lab.fake.script(
+        account.backend,
+        [
+            Step::text("Thought: I look.\nAction: shop__find\nArgs: {\"n\": 1}"),
+            Step::text("Final Answer: found"),
+        ],
+    );
+    let result = answer(&lab, "local.ask", json!({"what": "x"})).await;
+    assert_eq!((text(&result).as_str(), lab.calls()), ("found", 1));
+    let asked = lab.fake.answers(account);
+    assert!(asked.iter().all(|request| request.tools.is_empty()), "{asked:#?}");
+    assert!(format!("{:?}", asked[0].body).contains("- shop__find"), "{asked:#?}");
+    lab.is_clean();
+    lab.end().await;
+}
+
+#[tokio::test]
 async fn prompt_tools_inside_prompt_tools_end_at_their_depth() {
     let account = Account::ALL[0];
     for (depth, expected) in [(1, 1), (3, 3)] {

@@ -167,3 +167,51 @@ fn what_it_costs_is_words() {
     let beats = played(&[Message::user("/say c")], 0);
     assert!(matches!(beats[beats.len() - 2], Beat::Event(ModelEvent::Usage(_))));
 }
+
+/// The replies of the demo model in a ReACT turn, until it answers. `results` are the texts of the observations.
+fn acted(message: &str, results: &[&str]) -> Vec<String> {
+    let source = Source { kind: ProviderKind::Demo, provider: "demo".into(), model: "demo".into() };
+    let none = Rendering::new(Provider::OpenAi, std::iter::empty::<NamedTool<'_>>());
+    let tools = Tools::only(Arc::new(none));
+    let prompt = "Tools:\n- a__b: does\n  - x (string)\n- c__d\n\nFinal Answer: the answer";
+    let settings = ModelSettings { instructions: Some(prompt.into()), ..ModelSettings::default() };
+    let mut messages = vec![Message::user(message)];
+    let mut said = Vec::new();
+    for result in results.iter().map(Some).chain([None]) {
+        let ask = ModelRequest {
+            source: &source,
+            messages: &messages,
+            replay: 0..0,
+            tools: &tools,
+            settings: &settings,
+            session: "s",
+            turn: "t",
+            project: None,
+        };
+        let beats: Vec<_> = demo(&ask, 0).collect();
+        let ModelEvent::Finished(reply) = last(&beats) else { panic!("{beats:?}") };
+        said.push(reply.text());
+        messages.push(Message::Assistant((**reply).clone()));
+        messages.extend(result.map(|result| Message::user(format!("Observation: {result}"))));
+    }
+    said
+}
+
+#[test]
+fn in_a_react_turn_it_acts_step_by_step_and_then_answers() {
+    assert_eq!(
+        acted("/call a__b {\"x\": 1}\n/call c__d\n/say bye", &["3", "Error: no"]),
+        [
+            "Thought: step 1 of 2: I call a__b.\nAction: a__b\nArgs: {\"x\": 1}",
+            "Thought: step 2 of 2: I call c__d.\nAction: c__d\nArgs: {}",
+            "Final Answer: a__b answered: 3\nc__d failed: no\nbye",
+        ]
+    );
+    assert_eq!(
+        acted("/think hm\n/tools", &[]),
+        ["Thought: hm\nFinal Answer: My prompt lists a__b, c__d."]
+    );
+    assert!(acted("hello", &[])[0].starts_with("Final Answer: Hello! I am the demo model"));
+    let looped = acted("/loop a__b", &["1", "2"]);
+    assert!(looped.iter().all(|reply| reply.contains("Action: a__b")), "{looped:?}");
+}

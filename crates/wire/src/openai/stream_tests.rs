@@ -55,6 +55,7 @@ fn told(events: &[ModelEvent]) -> Vec<String> {
         ModelEvent::Thinking(text) => format!("thinking {text}"),
         ModelEvent::CallBegun { index, name } => format!("begun {index} {name}"),
         ModelEvent::CallArguments { index, delta } => format!("arguments {index} {delta}"),
+        ModelEvent::Step(step) => format!("step {step:?}"),
         ModelEvent::Usage(usage) => format!("usage {}", json!(usage)),
         ModelEvent::Finished(reply) => {
             format!("finished {:?} {}", reply.stop, json!(reply.content))

@@ -8,6 +8,7 @@ mod histories;
 mod large_streams;
 mod mutation;
 mod overlays;
+mod react;
 mod streams;
 
 use proptest::test_runner::Config;

@@ -25,6 +25,8 @@ pub(super) struct Partner<'a> {
     session: Option<String>,
     provider: Option<String>,
     model: Option<String>,
+    /// The strategy that the user chose, if any.
+    strategy: Option<String>,
     /// Whether this chat created the session.
     is_new: bool,
     has_title: bool,
@@ -46,6 +48,7 @@ impl<'a> Partner<'a> {
             session: None,
             provider: wanted.provider.clone(),
             model: wanted.model.clone(),
+            strategy: wanted.strategy.clone(),
             is_new: false,
             has_title: true,
             has_spoken: false,
@@ -64,6 +67,7 @@ impl<'a> Partner<'a> {
             if is_switched {
                 partner.keep_provider().await?;
             }
+            partner.keep_strategy().await?;
         }
         Ok(partner)
     }
@@ -113,6 +117,7 @@ impl<'a> Partner<'a> {
             title,
             provider: self.provider.clone(),
             model: self.model.clone(),
+            strategy: self.strategy.clone(),
             ..NewSession::default()
         };
         let id = self.backend.create(wanted).await?.id;
@@ -149,6 +154,14 @@ impl<'a> Partner<'a> {
             model: Some(self.model.clone()),
             ..SessionChange::default()
         };
+        self.backend.change(id, change, ChangeTiming::NextTurn, Wait::No).await.map(drop)
+    }
+
+    /// Stores the strategy that the user chose in an existing session.
+    async fn keep_strategy(&self) -> Result<(), Failure> {
+        let (Some(id), Some(strategy)) = (&self.session, &self.strategy) else { return Ok(()) };
+        let change =
+            SessionChange { strategy: Some(Some(strategy.clone())), ..SessionChange::default() };
         self.backend.change(id, change, ChangeTiming::NextTurn, Wait::No).await.map(drop)
     }
 

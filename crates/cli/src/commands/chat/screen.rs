@@ -71,6 +71,12 @@ impl Screen {
                 let result = first_line(&content);
                 self.line(&format!("<- {} {outcome}{time}: {result}", harmless(&name)));
             }
+            Event::Observation { id: None, text } => self.line(&format!("<- {}", harmless(&text))),
+            Event::Strategy { strategy, reason } => {
+                let text = harmless(&format!("{reason}; the turn goes on with {strategy}"));
+                self.line(&format!("[{text}]"));
+            }
+            Event::State { state } => self.line(&format!("[state: {}]", harmless(&state))),
             Event::Restarted { tools_revision } => {
                 self.discard();
                 self.line(&format!(
@@ -101,7 +107,8 @@ impl Screen {
                 let text = format!("[{asked}: {read} tokens in, {written} out, {time}]");
                 self.line(&text.dimmed().to_string());
             }
-            Event::Other => {}
+            // The observation of a call is shown as its result.
+            Event::Observation { id: Some(_), .. } | Event::Other => {}
         }
     }
 
