@@ -10,7 +10,7 @@ mod texts;
 
 use serde_json::{Map, Value};
 
-use self::texts::{Kind, emit};
+use self::texts::{PieceKind, emit};
 use crate::arguments::{self, ObjectEnd};
 use crate::labels::{Label, LineStart, Surroundings, classify};
 use crate::problem::ReactProblem;
@@ -156,7 +156,7 @@ impl ReactParser {
     /// Ends the reply and appends its last pieces.
     pub fn finish(&mut self, out: &mut Vec<ReactPiece>) -> ReactEnd {
         if let Some(tag) = self.reasoning.take() {
-            emit(out, Kind::Reasoning, &tag);
+            emit(out, PieceKind::Reasoning, &tag);
         } else {
             // A last line break decides what a line without one is.
             self.char('\n', out);
@@ -275,8 +275,8 @@ impl ReactParser {
         }
         match self.section {
             Section::Lead => self.lead(c, out),
-            Section::Thought => self.text(Kind::Thought, c, out),
-            Section::Answer | Section::PlainAnswer => self.text(Kind::Answer, c, out),
+            Section::Thought => self.text(PieceKind::Thought, c, out),
+            Section::Answer | Section::PlainAnswer => self.text(PieceKind::Answer, c, out),
             Section::Name => self.name(c, out),
             Section::BeforeArgs => self.before_args(c),
             Section::Args => self.args(c),
@@ -331,7 +331,7 @@ impl ReactParser {
             }
             Label::Answer => {
                 if is_more {
-                    emit(out, Kind::Answer, "\n\n");
+                    emit(out, PieceKind::Answer, "\n\n");
                 }
                 self.head = None;
                 Section::Answer
@@ -346,7 +346,7 @@ impl ReactParser {
             Section::Lead => {
                 self.sink = TextSink::new(0);
                 let lead = std::mem::take(&mut self.buffer);
-                lead.chars().for_each(|c| self.text(Kind::Thought, c, out));
+                lead.chars().for_each(|c| self.text(PieceKind::Thought, c, out));
                 self.end_thought(out);
             }
             Section::Thought => self.end_thought(out),
@@ -355,7 +355,7 @@ impl ReactParser {
                     if self.is_in_code_block { Wrapping::CodeBlock } else { Wrapping::Plain };
                 let mut rest = String::new();
                 self.sink.end(wrapping, &mut rest);
-                emit(out, Kind::Answer, &rest);
+                emit(out, PieceKind::Answer, &rest);
                 self.has_answer |= self.sink.is_started();
                 if !self.has_answer {
                     self.fail_empty_answer();

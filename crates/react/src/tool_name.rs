@@ -17,7 +17,7 @@ const AROUND: [char; 19] = [
 
 /// What an action names.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Named {
+pub(crate) enum ActionTarget {
     Tool(String),
     /// A word such as `None`.
     NoAction,
@@ -28,7 +28,7 @@ pub(crate) enum Named {
 }
 
 /// Splits the line of an action into the name and arguments that follow in the same line.
-pub(crate) fn split(line: &str) -> (Named, Option<String>) {
+pub(crate) fn split(line: &str) -> (ActionTarget, Option<String>) {
     let lower = line.to_ascii_lowercase();
     let inline = INLINE_ARGS.iter().filter_map(|label| {
         let at = lower.find(label)?;
@@ -46,23 +46,23 @@ pub(crate) fn split(line: &str) -> (Named, Option<String>) {
 }
 
 /// The name in a text, without quotes and emphasis.
-pub(crate) fn named(text: &str) -> Named {
+pub(crate) fn named(text: &str) -> ActionTarget {
     let name = text.trim_matches(|c: char| c.is_whitespace() || AROUND.contains(&c));
     let is_one_of = |words: &[&str]| words.iter().any(|word| name.eq_ignore_ascii_case(word));
     if name.is_empty() {
         // A dash is a word for no action, and nothing is left of it in a line such as `Action: -.`.
-        Named::Nothing
+        ActionTarget::Nothing
     } else if is_one_of(&NO_ACTION) {
-        Named::NoAction
+        ActionTarget::NoAction
     } else if is_one_of(&ANSWERS) {
-        Named::Answer
+        ActionTarget::Answer
     } else {
-        Named::Tool(name.to_owned())
+        ActionTarget::Tool(name.to_owned())
     }
 }
 
 /// Reads an action that is written as one JSON object: `{"action": "add", "action_input": {...}}`.
-pub(crate) fn from_object(text: &str) -> Option<(Named, ReadArguments)> {
+pub(crate) fn from_object(text: &str) -> Option<(ActionTarget, ReadArguments)> {
     let Some(Value::Object(members)) = arguments::parse(text) else { return None };
     let member = |keys: &[&str]| keys.iter().find_map(|key| members.get(*key)).cloned();
     let name = member(&["action", "name", "tool", "tool_name", "function"])?;
@@ -84,13 +84,13 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(line: &str, name: Named, rest: Option<&str>) {
+    fn check(line: &str, name: ActionTarget, rest: Option<&str>) {
         assert_eq!(split(line), (name, rest.map(str::to_owned)), "{line}");
     }
 
     #[test]
     fn names_are_read_without_what_is_around_them() {
-        let tool = |name: &str| Named::Tool(name.into());
+        let tool = |name: &str| ActionTarget::Tool(name.into());
         check(" add", tool("add"), None);
         check("`files__read`", tool("files__read"), None);
         check("**add**.", tool("add"), None);
@@ -100,10 +100,10 @@ mod tests {
         check("add, Action Input: x", tool("add"), Some(" x"));
         check("inputs:x", tool("inputs:x"), None);
         check("I will use add", tool("I will use add"), None);
-        check("None", Named::NoAction, None);
-        check("-", Named::NoAction, None);
-        check("Final Answer", Named::Answer, None);
-        check(" ** ", Named::Nothing, None);
+        check("None", ActionTarget::NoAction, None);
+        check("-", ActionTarget::NoAction, None);
+        check("Final Answer", ActionTarget::Answer, None);
+        check(" ** ", ActionTarget::Nothing, None);
     }
 
     #[test]
@@ -112,10 +112,10 @@ mod tests {
             from_object(r#"{"action": "add", "action_input": {"a": 1}}"#).unwrap();
         assert_eq!(
             (name, arguments),
-            (Named::Tool("add".into()), Ok(json!({"a": 1}).as_object().unwrap().clone()))
+            (ActionTarget::Tool("add".into()), Ok(json!({"a": 1}).as_object().unwrap().clone()))
         );
         let (name, arguments) = from_object(r#"{"name": "Final Answer", "input": "42"}"#).unwrap();
-        assert_eq!((name, arguments), (Named::Answer, Err("42".into())));
+        assert_eq!((name, arguments), (ActionTarget::Answer, Err("42".into())));
         assert_eq!(from_object(r#"{"a": 1}"#), None);
         assert_eq!(from_object("{"), None);
     }

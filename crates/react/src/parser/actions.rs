@@ -1,10 +1,10 @@
 //! The actions of a reply: the name of a tool and its arguments.
 
-use super::texts::{Kind, emit};
+use super::texts::{PieceKind, emit};
 use super::{OpenAction, ReactCall, ReactParser, ReactPiece, Section};
 use crate::arguments::{self, ObjectEnd, ReadArguments};
 use crate::problem::ReactProblem;
-use crate::tool_name::{self, Named};
+use crate::tool_name::{self, ActionTarget};
 
 /// Maximum length of the line that names a tool.
 const MAX_NAME: usize = 512;
@@ -23,7 +23,7 @@ impl ReactParser {
     }
 
     pub(super) fn name(&mut self, c: char, out: &mut Vec<ReactPiece>) {
-        let has_name = || tool_name::named(&self.buffer) != Named::Nothing;
+        let has_name = || tool_name::named(&self.buffer) != ActionTarget::Nothing;
         match c {
             '\n' if is_fence(&self.buffer) => {
                 self.buffer.clear();
@@ -56,7 +56,7 @@ impl ReactParser {
     pub(super) fn end_name(&mut self, out: &mut Vec<ReactPiece>) {
         let line = std::mem::take(&mut self.buffer);
         let (named, rest) = tool_name::split(&line);
-        if named == Named::Nothing {
+        if named == ActionTarget::Nothing {
             return;
         }
         self.begin_action(named, out);
@@ -67,15 +67,15 @@ impl ReactParser {
         }
     }
 
-    pub(super) fn begin_action(&mut self, named: Named, out: &mut Vec<ReactPiece>) {
+    pub(super) fn begin_action(&mut self, named: ActionTarget, out: &mut Vec<ReactPiece>) {
         self.action = Some(match named {
-            Named::Tool(name) if self.calls < MAX_ACTIONS => {
+            ActionTarget::Tool(name) if self.calls < MAX_ACTIONS => {
                 out.push(ReactPiece::CallBegun(name.clone()));
                 OpenAction::Tool(name)
             }
-            Named::Answer if self.calls == 0 => OpenAction::Answer,
-            Named::NoAction => OpenAction::Nothing,
-            Named::Tool(_) | Named::Answer | Named::Nothing => {
+            ActionTarget::Answer if self.calls == 0 => OpenAction::Answer,
+            ActionTarget::NoAction => OpenAction::Nothing,
+            ActionTarget::Tool(_) | ActionTarget::Answer | ActionTarget::Nothing => {
                 self.end.has_dropped = true;
                 OpenAction::Nothing
             }
@@ -109,7 +109,7 @@ impl ReactParser {
         let text = std::mem::take(&mut self.buffer);
         self.section = Section::AfterAction;
         match tool_name::from_object(&text) {
-            Some((named, arguments)) if named != Named::Nothing => {
+            Some((named, arguments)) if named != ActionTarget::Nothing => {
                 self.begin_action(named, out);
                 self.finish_action(arguments, out);
             }
@@ -136,7 +136,7 @@ impl ReactParser {
             Some(OpenAction::Answer) => {
                 let text = arguments::as_answer(arguments);
                 self.has_answer |= !text.is_empty();
-                emit(out, Kind::Answer, &text);
+                emit(out, PieceKind::Answer, &text);
             }
             Some(OpenAction::Nothing) | None => {}
         }

@@ -1,6 +1,6 @@
 //! The reasoning that some models write into their text, in a `<think>` block.
 
-use super::texts::{Kind, emit};
+use super::texts::{PieceKind, emit};
 use super::{ReactParser, ReactPiece};
 use crate::labels::{REASONING_ENDS, REASONING_OPENS};
 
@@ -20,7 +20,7 @@ impl ReactParser {
                 break;
             }
             let first = tag.remove(0);
-            emit(out, Kind::Reasoning, first.encode_utf8(&mut [0; 4]));
+            emit(out, PieceKind::Reasoning, first.encode_utf8(&mut [0; 4]));
         }
     }
 }

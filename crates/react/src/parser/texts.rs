@@ -8,14 +8,14 @@ use crate::text_sink::{TextSink, Wrapping};
 const MAX_LEAD: usize = 1000;
 
 #[derive(Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum PieceKind {
     Reasoning,
     Thought,
     Answer,
 }
 
 impl ReactParser {
-    pub(super) fn text(&mut self, kind: Kind, c: char, out: &mut Vec<ReactPiece>) {
+    pub(super) fn text(&mut self, kind: PieceKind, c: char, out: &mut Vec<ReactPiece>) {
         let mut text = String::new();
         self.sink.push(c, &mut text);
         emit(out, kind, &text);
@@ -31,7 +31,7 @@ impl ReactParser {
         };
         if let Some(end) = REASONING_ENDS.iter().find(closing) {
             self.buffer.truncate(self.buffer.len() - end.len());
-            emit(out, Kind::Reasoning, &std::mem::take(&mut self.buffer));
+            emit(out, PieceKind::Reasoning, &std::mem::take(&mut self.buffer));
             self.head = Some(String::new());
         } else if self.buffer.len() > MAX_LEAD {
             self.lead_is_answer(out);
@@ -43,13 +43,13 @@ impl ReactParser {
         self.sink = TextSink::new(0);
         let fence = self.fence.take().unwrap_or_default();
         let lead = std::mem::take(&mut self.buffer) + &fence;
-        lead.chars().for_each(|c| self.text(Kind::Answer, c, out));
+        lead.chars().for_each(|c| self.text(PieceKind::Answer, c, out));
     }
 
     pub(super) fn end_thought(&mut self, out: &mut Vec<ReactPiece>) {
         let mut rest = String::new();
         self.sink.end(Wrapping::Plain, &mut rest);
-        emit(out, Kind::Thought, &rest);
+        emit(out, PieceKind::Thought, &rest);
         if self.sink.is_started() {
             self.has_thought = true;
             out.push(ReactPiece::ThoughtEnd);
@@ -58,16 +58,16 @@ impl ReactParser {
 }
 
 /// Appends text, to the last piece if that is of the same kind.
-pub(super) fn emit(out: &mut Vec<ReactPiece>, kind: Kind, text: &str) {
+pub(super) fn emit(out: &mut Vec<ReactPiece>, kind: PieceKind, text: &str) {
     if text.is_empty() {
         return;
     }
     match (kind, out.last_mut()) {
-        (Kind::Reasoning, Some(ReactPiece::Reasoning(last)))
-        | (Kind::Thought, Some(ReactPiece::Thought(last)))
-        | (Kind::Answer, Some(ReactPiece::Answer(last))) => last.push_str(text),
-        (Kind::Reasoning, _) => out.push(ReactPiece::Reasoning(text.to_owned())),
-        (Kind::Thought, _) => out.push(ReactPiece::Thought(text.to_owned())),
-        (Kind::Answer, _) => out.push(ReactPiece::Answer(text.to_owned())),
+        (PieceKind::Reasoning, Some(ReactPiece::Reasoning(last)))
+        | (PieceKind::Thought, Some(ReactPiece::Thought(last)))
+        | (PieceKind::Answer, Some(ReactPiece::Answer(last))) => last.push_str(text),
+        (PieceKind::Reasoning, _) => out.push(ReactPiece::Reasoning(text.to_owned())),
+        (PieceKind::Thought, _) => out.push(ReactPiece::Thought(text.to_owned())),
+        (PieceKind::Answer, _) => out.push(ReactPiece::Answer(text.to_owned())),
     }
 }
