@@ -6,7 +6,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// the limit, and some of them close every possible descriptor at their start.
 const WANTED: u64 = 32_768;
 
-/// Raises the soft limit, at most to the hard limit.
+/// Raises the soft limit of open files (`RLIMIT_NOFILE`), at most to the hard limit.
 pub(crate) fn raise() {
     let limit = getrlimit(Resource::Nofile);
     let wanted = limit.maximum.map_or(WANTED, |hard| hard.min(WANTED));

@@ -29,7 +29,7 @@ pub(crate) fn local_caller() -> Caller {
     Caller::local(Face::Cli)
 }
 
-/// A running instance or an embedded board with its sessions.
+/// Where sessions are: in a running instance, or in a board that this process starts.
 pub(crate) enum SessionBackend {
     Remote(Remote),
     Embedded(Arc<Board>, Arc<SessionService>, Arc<Turns>),

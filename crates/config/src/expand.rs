@@ -133,13 +133,11 @@ fn describe(fault: &TemplateError, path: &Path) -> ConfigProblem {
         .help(format!("set {name}, or give a default: `${{{name}:-...}}`")),
         TemplateError::Unclosed => {
             ConfigProblem::error(format!("{path} holds a `${{` without its `}}`"))
-                .help("close it, or write `$${` for the characters themselves")
+                .help("add the missing `}`, or write `$${` for a literal `${`")
         }
         TemplateError::BadName => {
             ConfigProblem::error(format!("{path} holds a `${{...}}` that is no variable name"))
-                .help(
-                    "write `${NAME}` or `${NAME:-default}`, or `$${` for the characters themselves",
-                )
+                .help("write `${NAME}` or `${NAME:-default}`, or `$${` for a literal `${`")
         }
     }
 }

@@ -71,7 +71,7 @@ pub struct ServerInfo {
 pub struct Connection {
     pub(crate) server: ServerName,
     pub(crate) era: Era,
-    /// Whether the server itself determined the era, so that it may be remembered.
+    /// Whether an answer of the server showed its protocol era. Only then is the era stored for later connections.
     pub(crate) era_is_certain: bool,
     pub(crate) info: ServerInfo,
     pub(crate) features: Features,

@@ -10,7 +10,7 @@ use switchboard_view::{Scope, View};
 /// The maximum number of characters of all servers' instructions together; the rest is cut or left out.
 const MAX_CHARACTERS: usize = 16_000;
 
-/// The instructions for a client that has this view.
+/// The `instructions` of the `initialize` result, for a client that sees this view in this scope.
 pub(crate) fn instructions(snapshot: &Snapshot, view: &View, scope: &Scope) -> String {
     let mut text = own(view.mode(), view.index().naming());
     let is_seen = |server: &ServerName| {

@@ -231,7 +231,7 @@ impl CallError {
         Self { kind, message: message.into(), hints: Vec::new() }
     }
 
-    /// Adds a way out that the caller itself can take.
+    /// Adds a hint that says what the caller itself can do about the error.
     #[must_use]
     pub fn with_hint(self, text: impl Into<String>) -> Self {
         self.and_hint(HintAudience::Caller, text.into())
@@ -286,7 +286,7 @@ pub struct CallRecord {
     pub tool: Option<CanonicalName>,
     /// The name that the caller used.
     pub requested: String,
-    /// The catalog revision that it was resolved in.
+    /// The revision of the catalog in which the name of the tool was looked up.
     pub revision: u64,
     /// A digest of the arguments; the arguments themselves are not kept.
     pub argument_digest: String,

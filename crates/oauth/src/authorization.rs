@@ -194,7 +194,7 @@ impl Authorization {
             required.iter().filter(|scope| !asked.contains(scope)).cloned().collect();
         if missing.is_empty() {
             let message = format!(
-                "HTTP 403 Forbidden: the server refuses the scopes that it asks for ({})",
+                "HTTP 403 Forbidden: the server demands the scopes {}, and refuses a token that has them",
                 required.join(" ")
             );
             let hint = match self.own_client() {

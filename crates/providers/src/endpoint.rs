@@ -105,7 +105,8 @@ impl ProviderEndpoint {
         }
     }
 
-    /// Records that the backend rejected the newer field. Returns whether the older one may be tried.
+    /// Records that the backend rejected the field `parametersJsonSchema`. Returns whether the request may be repeated
+    /// with the older field `parameters`.
     pub fn try_parameters(&self) -> bool {
         let may = self.plan.tool_schema == ToolSchemaForm::Auto;
         if may && !self.knows_only_parameters.swap(true, Ordering::Relaxed) {

@@ -190,8 +190,8 @@ impl Catalog {
         self.owned.get(owner).map(|owned| owned.tools.as_slice()).unwrap_or_default()
     }
 
-    /// All tools of all owners, in the order of their registration. For storage and bookkeeping; never show this list
-    /// to a client.
+    /// All tools, also those that belong to single sessions, in the order of their registration. For storage and
+    /// bookkeeping only: a client must not see the tools of other sessions.
     pub fn of_all_owners(&self) -> &[Arc<CatalogTool>] {
         &self.registered
     }

@@ -109,7 +109,7 @@ pub(crate) fn convert_schema(text: &str, rules: Rules) -> Result<Converted, Quar
         }
     }
     Err(Quarantine::new(format!(
-        "its schema stays larger than {} KiB or {} parts, even when only its parameters are kept",
+        "its schema is larger than {} KiB or {} subschemas, even if only the names and types of its arguments are kept",
         MAX_DECLARED_BYTES >> 10,
         budget::MAX_NODES
     )))

@@ -10,7 +10,8 @@ use crate::arguments::KeyRule;
 
 type Schema = Map<String, Value>;
 
-/// The first rule that a schema breaks, as half a sentence that contains the path.
+/// The first rule of the provider that a schema breaks, as a sentence without its subject and with the path of the
+/// broken part: "has an unsupported keyword at `/properties/a`".
 pub(crate) fn broken_rule(provider: Provider, schema: &Schema) -> Option<String> {
     let rules = match provider {
         Provider::Mcp => return None,

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// Maximum length of a text in characters; the rest is cut, because every request carries it.
+/// Maximum length of a description in characters; the rest is cut, because every model request carries it.
 pub(crate) const MAX_TEXT_CHARS: usize = 16_384;
 
 /// The result of cleaning a text.

@@ -182,7 +182,9 @@ async fn look_at_server(server: &ServerPlan, options: &ConnectOptions) -> Server
         }
         Err(NotConnected::StillConnecting(waiting)) => {
             let name = &server.spec.name;
-            let hint = format!("`switchboard server test {name}` waits for it to the end");
+            let hint = format!(
+                "`switchboard server test {name}` waits until the server has connected or failed"
+            );
             let says = format!("still connecting: {waiting}");
             away(Finding { hint: Some(hint), ..Finding::warning(subject, says) })
         }

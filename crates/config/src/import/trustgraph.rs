@@ -105,7 +105,7 @@ fn convert(tool: &Json) -> Result<TrustGraphTool, String> {
                 "its template `{id}` is kept by TrustGraph: add a tool with `type: prompt` and the text of the template"
             ));
         }
-        Some(other) => return Err(format!("tools of the type `{other}` exist in TrustGraph only")),
+        Some(other) => return Err(format!("only TrustGraph can run tools of the type `{other}`")),
         None => return Err("it has no `type`".into()),
     }
     let mut entry = Map::new();

@@ -39,7 +39,10 @@ fn reference_in_our_words(reference: &str, notes: &mut Vec<String>) -> String {
     };
     if is_name(name) {
         if EDITOR_VARIABLES.contains(&name) {
-            push_once(notes, format!("set the variable {name}, which the editor used to fill in"));
+            push_once(
+                notes,
+                format!("set the environment variable {name}, for which the editor asked you"),
+            );
         }
         return format!("${{{reference}}}");
     }
@@ -57,7 +60,9 @@ fn reference_in_our_words(reference: &str, notes: &mut Vec<String>) -> String {
             let variable = upper(name);
             push_once(
                 notes,
-                format!("set the variable {variable}, which stood there as `${{{name}}}`"),
+                format!(
+                    "set the environment variable {variable}; the other file has `${{{name}}}` in its place"
+                ),
             );
             variable
         }
