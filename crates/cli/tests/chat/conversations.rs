@@ -88,15 +88,15 @@ async fn providers_are_listed_without_their_keys() {
     });
     assert_eq!(lists[0], lists[1]);
     insta::assert_snapshot!(lists[0], @"
-    PROVIDER   KIND         MODEL  CREDENTIALS  FROM           ADDRESS
-    first      demo         demo   yes          configuration  -
-    second     demo         demo   yes          configuration  -
-    mine       openai-chat  m      yes          configuration  http://127.0.0.1:9/v1
-    demo       demo         demo   yes          built-in       -
-    openai     openai       -      no           built-in       https://api.openai.com/v1
-    anthropic  anthropic    -      no           built-in       https://api.anthropic.com/
-    gemini     gemini       -      no           built-in       https://generativelanguage.googleapis.com/
-    ollama     openai-chat  -      yes          built-in       http://127.0.0.1:11434/v1
+    PROVIDER   KIND         MODEL  STRATEGY  CREDENTIALS  FROM           ADDRESS
+    first      demo         demo   native    yes          configuration  -
+    second     demo         demo   native    yes          configuration  -
+    mine       openai-chat  m      native    yes          configuration  http://127.0.0.1:9/v1
+    demo       demo         demo   native    yes          built-in       -
+    openai     openai       -      native    no           built-in       https://api.openai.com/v1
+    anthropic  anthropic    -      native    no           built-in       https://api.anthropic.com/
+    gemini     gemini       -      native    no           built-in       https://generativelanguage.googleapis.com/
+    ollama     openai-chat  -      native    yes          built-in       http://127.0.0.1:11434/v1
     ");
     let list = alone.run(&["provider", "list", "--json"]).expect(0).json();
     assert_eq!(list["providers"].as_array().unwrap().len(), 8);
