@@ -30,6 +30,8 @@ pub struct Setting {
     pub path: String,
     /// The value for display; secrets are `***`.
     pub value: String,
+    /// The value with its type; secrets are `***`.
+    pub json: Json,
     /// Where the value was set.
     pub origin: SourceLocation,
 }
@@ -98,10 +100,11 @@ fn collect(doc: &Doc, path: String, settings: &mut Vec<Setting>) {
         Doc::Value(json, place) => {
             let value = json.as_str().map_or_else(|| json.to_string(), str::to_owned);
             let origin = place.clone().unwrap_or(SourceLocation::Default);
-            settings.push(Setting { path, value, origin });
+            settings.push(Setting { path, value, json: json.clone(), origin });
         }
         Doc::Template(text, place) => {
-            settings.push(Setting { path, value: text.clone(), origin: place.clone() });
+            let json = Json::String(text.clone());
+            settings.push(Setting { path, value: text.clone(), json, origin: place.clone() });
         }
         Doc::List(items) => {
             for (index, item) in items.iter().enumerate() {

@@ -57,6 +57,11 @@ pub(crate) fn expand<'v>(
     Ok(Expanded { text: out, substituted, values })
 }
 
+/// Whether a text has a `${...}` that is not escaped, so that loading it reads a variable or fails.
+pub fn has_reference(text: &str) -> bool {
+    expand(text, |_| None).map_or(true, |expanded| expanded.substituted)
+}
+
 /// Escapes a text so that [`expand`] returns it unchanged.
 pub(crate) fn escape(text: &str) -> String {
     text.replace("${", "$${")

@@ -4,6 +4,7 @@
 //! single task: each server has a supervisor, and one reconciler computes snapshots from their reports.
 
 mod arguments;
+mod arguments_check;
 mod attach;
 mod attach_error;
 mod attachments;
@@ -21,6 +22,7 @@ mod config_file;
 mod config_source;
 mod connection_pool;
 mod connection_task;
+mod egress_check;
 mod exposure_rule;
 mod first_attempts;
 mod list_again;
@@ -32,6 +34,7 @@ mod offers;
 mod open_connection;
 mod prompt_tools;
 mod prompts_resources;
+mod reconnect;
 mod reconnect_backoff;
 mod records;
 mod refused_call;
@@ -46,6 +49,7 @@ mod supervisor;
 mod tokens;
 mod waiting;
 
+pub use arguments_check::ArgumentFault;
 pub use attach::MAX_SERVERS_PER_OWNER;
 pub use attach_error::AttachError;
 pub use board::{Board, BoardOptions};
@@ -56,6 +60,7 @@ pub use config_edit::{EditError, ProposedEdit};
 pub use config_file::ReplaceError;
 pub use config_source::{CONFIG_VARIABLE, ConfigError, ConfigSource, LoadedConfig};
 pub use connection_pool::ClientProfile;
+pub use egress_check::AddressRefused;
 pub use exposure_rule::ExposureRule;
 pub use first_attempts::{COMMAND_WAIT, StartEvent};
 pub use live_config::{

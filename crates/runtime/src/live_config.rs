@@ -162,6 +162,12 @@ impl LiveConfig {
         }))
     }
 
+    /// The index of the entry of this name in the file; that of the next one if there is none.
+    pub fn index(&self, list: EntryList, name: &str) -> usize {
+        let text = self.source.read_text().unwrap_or_default();
+        ConfigText::new("", &text).map_or(0, |text| text.index(list, name))
+    }
+
     /// Edits the file and applies it. When this returns `Ok`, the file is written and its configuration is in force;
     /// otherwise neither has changed. The edit goes on if the future is dropped.
     pub async fn edit(

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use futures::FutureExt;
 use parking_lot::Mutex;
 use switchboard_mcp_client::{
     ConnectOptions, ConnectProgress, Connection, ServerInfo, UpstreamNews,
@@ -117,6 +118,10 @@ pub(crate) struct Server {
     users: TaskTracker,
     /// Wakes the supervisor to check the connection and read the list again.
     suspect: Notify,
+    /// Makes the supervisor connect anew, now.
+    reconnect: Notify,
+    /// How many connection attempts have ended.
+    attempts: watch::Sender<u64>,
     pub(crate) lists_read: watch::Sender<ListsRead>,
     pub(crate) asked_by_caller: Mutex<AskedByCaller>,
     attempted: CancellationToken,
@@ -195,6 +200,8 @@ impl Server {
             open: ArcSwapOption::empty(),
             users: TaskTracker::new(),
             suspect: Notify::new(),
+            reconnect: Notify::new(),
+            attempts: watch::Sender::default(),
             lists_read: watch::Sender::default(),
             asked_by_caller: Mutex::default(),
             attempted: CancellationToken::new(),
@@ -270,6 +277,14 @@ impl Server {
     /// Makes the supervisor check the connection and read the list again.
     pub(crate) fn suspect(&self) {
         self.suspect.notify_one();
+    }
+
+    /// Closes the connection, once its calls have ended, and opens a new one now. Returns when the attempt has ended.
+    pub(crate) async fn reconnect(&self) {
+        let mut attempts = self.attempts.subscribe();
+        self.reconnect.notify_one();
+        // An error means that the supervisor has ended.
+        let _ended = attempts.changed().await;
     }
 
     /// Makes the supervisor read prompts and resources again.
@@ -398,9 +413,13 @@ async fn supervise(server: Arc<Server>, around: ServerContext) {
 async fn keep_connected(server: &Arc<Server>, around: &ServerContext) {
     let mut backoff = ReconnectBackoff::new();
     loop {
-        match connect(server, around).await {
+        let connected = connect(server, around).await;
+        // A request that came during the attempt is fulfilled by it.
+        let _fulfilled = server.reconnect.notified().now_or_never();
+        match connected {
             Ok(connection) => {
                 announce(server, around, true);
+                server.attempts.send_modify(|attempts| *attempts += 1);
                 let connected = Instant::now();
                 let error = attend(server, &connection, around).await;
                 backoff.note_connected_for(connected.elapsed());
@@ -425,14 +444,26 @@ async fn keep_connected(server: &Arc<Server>, around: &ServerContext) {
                     Audience::Owner | Audience::Everybody => {}
                 }
                 server.lose(error);
+                server.attempts.send_modify(|attempts| *attempts += 1);
             }
         }
         announce(server, around, false);
-        if wait_for_sign_in(server, around).await {
-            backoff = ReconnectBackoff::new();
-        } else {
-            tokio::time::sleep(backoff.next_delay()).await;
+        tokio::select! {
+            () = server.reconnect.notified() => {}
+            () = wait_to_reconnect(server, around, &mut backoff) => {}
         }
+    }
+}
+
+async fn wait_to_reconnect(
+    server: &Server,
+    around: &ServerContext,
+    backoff: &mut ReconnectBackoff,
+) {
+    if wait_for_sign_in(server, around).await {
+        *backoff = ReconnectBackoff::new();
+    } else {
+        tokio::time::sleep(backoff.next_delay()).await;
     }
 }
 
@@ -559,6 +590,11 @@ async fn attend(
     loop {
         tokio::select! {
             () = connection.closed() => return lost(connection),
+            () = server.reconnect.notified() => {
+                // The supervisor must not wait before it connects again.
+                server.reconnect.notify_one();
+                return requested();
+            }
             Some(said) = next_news(&mut news) => {
                 hear(server, connection, around, said, &mut news).await;
                 continue;
@@ -666,6 +702,10 @@ fn is_still_there(error: &ConnectError) -> bool {
 fn lost(connection: &Connection) -> ConnectError {
     let message = format!("the connection closed: {}", connection.end_reason());
     ConnectError::new(Kind::Unreachable, message)
+}
+
+fn requested() -> ConnectError {
+    ConnectError::new(Kind::Unreachable, "a new connection was requested")
 }
 
 fn no_answer(limit: Duration) -> ConnectError {

@@ -42,11 +42,17 @@ pub enum SchemaFault {
 /// One error in the arguments, in words that a model can act on. It may quote the argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Complaint {
+    path: String,
     text: String,
     masked: String,
 }
 
 impl Complaint {
+    /// The JSON pointer of the argument that is wrong, missing or unknown.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
     /// The complaint without values of arguments, for logs and records: the path of the argument and the rule of the
     /// schema.
     pub fn masked(&self) -> &str {
@@ -109,6 +115,7 @@ impl ArgumentChecker {
             let errors = self.validator.iter_errors(arguments).take(MAX_EXAMINED);
             let told = errors.filter(|error| is_told(error)).take(MAX_COMPLAINTS);
             told.map(|error| Complaint {
+                path: pointer_of(&error),
                 text: self.describe(&error, &error),
                 masked: self.describe(&error, &error.masked_with("the value")),
             })
@@ -159,6 +166,23 @@ impl ArgumentChecker {
             };
         };
         format!("argument `{place}` has the unknown key {names}")
+    }
+}
+
+/// The JSON pointer of the argument that an error is about; for a missing or an unknown one, its own.
+fn pointer_of(error: &ValidationError<'_>) -> String {
+    let place = error.instance_path().to_string();
+    let below = match error.kind() {
+        ValidationErrorKind::Required { property } => property.as_str(),
+        ValidationErrorKind::AdditionalProperties { unexpected }
+        | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
+            unexpected.first().map(String::as_str)
+        }
+        _ => None,
+    };
+    match below {
+        Some(name) => format!("{place}/{}", name.replace('~', "~0").replace('/', "~1")),
+        None => place,
     }
 }
 
@@ -219,6 +243,21 @@ mod tests {
             "required": ["a"],
             "additionalProperties": false,
         })
+    }
+
+    #[test]
+    fn every_complaint_has_the_pointer_of_its_argument() {
+        let checker = ArgumentChecker::compile(&sum_schema()).unwrap();
+        let rows = [
+            (json!({"a": "x"}), "/a"),
+            (json!({}), "/a"),
+            (json!({"a": 1, "b/c": 2}), "/b~1c"),
+            (json!({"a": 1, "labels": [{}]}), "/labels/0/k"),
+        ];
+        for (arguments, path) in rows {
+            let complaints = checker.check(&arguments).unwrap_err();
+            assert_eq!(complaints.iter().map(Complaint::path).collect::<Vec<_>>(), [path]);
+        }
     }
 
     #[test]

@@ -470,7 +470,7 @@ proptest! {
 /// The lines of an entry from its `- name` to its last value.
 fn lines_of(text: &str, name: &str) -> String {
     let start = text.find(&format!("- name: \"{name}\"")).unwrap();
-    let rest = &text[start..];
+    let rest = text.get(start..).unwrap();
     let end = ["# about", "    mcps: []"].iter().filter_map(|next| rest.find(next)).min().unwrap();
-    rest[..end].trim_end().to_owned()
+    rest.get(..end).unwrap().trim_end().to_owned()
 }

@@ -1,0 +1,51 @@
+//! Checks arguments without calling the tool.
+
+use serde_json::Value;
+use switchboard_schema::kind_of;
+
+use crate::board::Board;
+
+/// An error in the arguments of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArgumentFault {
+    /// The JSON pointer of the argument; empty for the arguments as a whole.
+    pub path: String,
+    pub message: String,
+}
+
+impl Board {
+    /// The errors for which a call of the tool with these arguments would be refused; `None` if there is no such tool.
+    pub fn check_arguments(&self, tool: &str, arguments: &Value) -> Option<Vec<ArgumentFault>> {
+        let snapshot = self.snapshot();
+        let tool = snapshot.catalog().resolve(tool).ok()?;
+        let Value::Object(members) = arguments else {
+            let message = format!("must be a JSON object, not {}", kind_of(arguments));
+            return Some(vec![ArgumentFault { path: String::new(), message }]);
+        };
+        let declared = tool.arguments.as_deref().unwrap_or_default().iter();
+        let hidden = declared.filter(|argument| !argument.is_shown());
+        let mut faults: Vec<_> = hidden
+            .filter(|argument| members.contains_key(&argument.name))
+            .map(|argument| ArgumentFault {
+                path: format!("/{}", argument.name.replace('~', "~0").replace('/', "~1")),
+                message: format!("argument `{}` is set by the configuration", argument.name),
+            })
+            .collect();
+        let compiled = snapshot.compiled(tool)?;
+        if let (true, Ok(checker)) = (tool.validates_arguments, &compiled.checker) {
+            let complaints = checker.check(arguments).or_else(|complaints| {
+                // As in a call, a null that the schema does not allow counts as absent.
+                let mut kept = members.clone();
+                kept.retain(|_, value| !value.is_null());
+                let is_shorter = kept.len() < members.len();
+                if is_shorter { checker.check(&Value::Object(kept)) } else { Err(complaints) }
+            });
+            let complaints = complaints.err().unwrap_or_default();
+            faults.extend(complaints.iter().map(|complaint| ArgumentFault {
+                path: complaint.path().to_owned(),
+                message: complaint.to_string(),
+            }));
+        }
+        Some(faults)
+    }
+}

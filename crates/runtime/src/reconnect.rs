@@ -1,0 +1,21 @@
+//! Connects a server anew on request.
+
+use std::time::Duration;
+
+use switchboard_model::ServerName;
+
+use crate::board::Board;
+use crate::supervisor::ServerStatus;
+
+/// How long a request waits for the new connection. The attempt goes on in the background after that.
+const WAIT: Duration = Duration::from_secs(30);
+
+impl Board {
+    /// Connects a configured server anew: now, and not after the pause of the next retry. Running calls end on the old
+    /// connection. Returns the status after the attempt, or after half a minute; `None` if there is no such server.
+    pub async fn reconnect(&self, name: &ServerName) -> Option<ServerStatus> {
+        let server = self.published.load().servers.get(name).cloned()?;
+        let _still_connecting = tokio::time::timeout(WAIT, server.reconnect()).await;
+        Some(server.status())
+    }
+}
