@@ -1,6 +1,8 @@
 //! The types of the HTTP API and of `--json`. This crate has no behaviour: other crates fill and read them.
 
 mod call;
+mod config;
+mod declaration;
 mod problem;
 mod provider;
 mod rendering;
@@ -9,13 +11,21 @@ mod session;
 mod tool;
 
 pub use call::{CallBody, CallView, RecordList, RecordView, SessionCallBody};
-pub use problem::{PROBLEM_TYPE_BASE, Problem};
+pub use config::{ConfigOriginView, ConfigValueView, ConfigView, RefusedConfigView};
+pub use declaration::{
+    ArgumentDeclaration, ArgumentsCheck, DeclarationPreview, LimitsDeclaration, ToolDeclaration,
+    ToolDeclarationView, ToolDefinitionView,
+};
+pub use problem::{FieldError, PROBLEM_TYPE_BASE, Problem};
 pub use provider::{ProviderList, ProviderView};
 pub use rendering::{
     NotShownView, RenderedToolView, RenderingAnswer, RenderingView, RewriteView, TokenBasis,
     TokenCost,
 };
-pub use server::{Readiness, ServerList, ServerView, SessionProcesses, StoreTrouble};
+pub use server::{
+    Readiness, ServerAuth, ServerDeclaration, ServerDetail, ServerList, ServerView,
+    SessionProcesses, StoreTrouble,
+};
 pub use session::{
     Bindings, NewSession, OwnServerBody, OwnServerView, OwnTransport, RegistrySnapshot,
     RevisionEvent, SessionChange, SessionClientView, SessionEvent, SessionList, SessionTool,

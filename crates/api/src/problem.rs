@@ -28,6 +28,18 @@ pub struct Problem {
     /// The id of the failed call, if it was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
+    /// The errors of single values, if there are any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<FieldError>,
+}
+
+/// An error in one value of a document.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FieldError {
+    /// The JSON pointer of the value in the document; empty for the document as a whole.
+    #[schema(example = "/arguments/0/type")]
+    pub path: String,
+    pub message: String,
 }
 
 impl Problem {
@@ -40,6 +52,7 @@ impl Problem {
             detail: detail.into(),
             hint: None,
             call: None,
+            errors: Vec::new(),
         }
     }
 

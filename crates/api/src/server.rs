@@ -1,7 +1,13 @@
 //! Servers and their state.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use utoipa::ToSchema;
+
+use crate::declaration::LimitsDeclaration;
+use crate::tool::QuarantinedToolView;
 
 /// One configured server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -62,6 +68,106 @@ pub struct SessionProcesses {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ServerList {
     pub servers: Vec<ServerView>,
+}
+
+/// An entry of `toolbox.mcps` as the API takes it. A program, its arguments, its environment, OAuth settings and references
+/// to variables and files can be written in the file only.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ServerDeclaration {
+    /// The address of the server. Required, unless the file says that the server is a program. A new address must pass the
+    /// egress check.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "https://example.com/mcp")]
+    pub url: Option<String>,
+    /// `streamable_http` or `sse`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub transport: Option<String>,
+    /// HTTP headers of every request. Shown as `***`; `***` keeps the present value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub headers: Option<BTreeMap<String, String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub auth: Option<ServerAuth>,
+    /// `strict` or `dynamic`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "dynamic")]
+    pub mode: Option<String>,
+    /// Limits of tools without an entry of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub default_tool_config: Option<LimitsDeclaration>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub tool_allowlist: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub tool_denylist: Option<Vec<String>>,
+    /// Whether the board does not start without the server. A change that adds a required server which cannot be reached
+    /// is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub required: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub toolset: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub prompts: Option<Vec<String>>,
+    /// `auto`, `legacy` or `modern`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub era: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "30s")]
+    pub connect_timeout: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "1m")]
+    pub poll_interval: Option<Value>,
+    /// `shared` or `per_session`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub connection: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, minimum = 1)]
+    pub max_connections: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "10m")]
+    pub connection_idle_timeout: Option<Value>,
+    /// Whether arguments are checked before calls are sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub validate_arguments: Option<bool>,
+}
+
+/// The credentials for a server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ServerAuth {
+    /// Sent as `Authorization: Bearer ...`. Shown as `***`; `***` keeps the present value.
+    pub bearer: String,
+}
+
+/// One server: its state and its entry in the configuration file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ServerDetail {
+    #[serde(flatten)]
+    pub server: ServerView,
+    /// When its tools were last listed.
+    #[schema(required)]
+    pub listed_at_ms: Option<i64>,
+    /// Tools that it lists and that cannot be used.
+    pub refused: Vec<QuarantinedToolView>,
+    /// Its entry in the file, secrets as `***`; `null` if the file has none.
+    #[schema(required, value_type = Option<Object>)]
+    pub declared: Option<Value>,
+    /// Where each declared value is written, by its JSON pointer in `declared`: `FILE:LINE:COLUMN`.
+    pub origins: BTreeMap<String, String>,
+    /// The version of the entry, which is also the `ETag` of the response; `null` if there is no entry.
+    #[schema(required)]
+    pub etag: Option<String>,
 }
 
 /// The response of `/readyz`.

@@ -53,6 +53,25 @@ answers! {
     UnknownTool 404 "No tool has that name, or these credentials may not use it." {
         unknown_tool: "there is no tool 'demo.ech'",
     }
+    UnknownDeclaration 404 "The configuration file has no entry of that name." {
+        unknown_declaration: "the file has no entry for the tool 'demo.ech'",
+    }
+    UnknownConfigServer 404 "No server of that name is configured." {
+        unknown_server: "no server 'dmo' is configured",
+    }
+    EditConflict 409 "The configuration file cannot be changed. Nothing was changed." {
+        no_configuration_file: "there is no configuration file to change: the configuration comes from the environment alone",
+        file_unwritable: "cannot write switchboard.yaml: the file is read-only",
+        file_changed: "switchboard.yaml was changed by another program in the meantime; nothing was written",
+        overridden: "the environment variable SWITCHBOARD__TOOLBOX__TOOLS sets this part of `toolbox.tools`, and an edit of the file would not take effect or would shift what the variable sets",
+    }
+    StaleEntry 412 "The entry has changed since the version of `If-Match`, or exists although `If-None-Match` is `*`. Nothing was changed." {
+        stale_entry: "the entry for the tool 'demo.echo' has changed since it was read",
+    }
+    EditRefused 422 "The changed configuration would be invalid, or the board cannot apply it; `errors` has each problem. Nothing was changed." {
+        invalid_configuration: "/arguments/0/type: found `text` (use one of string, number, integer, boolean, object, array)",
+        not_applied: "the changed configuration cannot be applied, and nothing was written: Failed to connect to MCP server 'demo'",
+    }
     UnknownResult 404 "There is no such result, or it is no longer stored." {
         unknown_result: "there is no result 'result-1'; large results are kept for a day",
     }

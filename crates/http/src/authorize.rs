@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 use switchboard_auth::{Principal, Refusal, Role};
@@ -24,7 +24,9 @@ pub(crate) async fn admit<B>(
     shared: &Shared,
     request: &Request<B>,
 ) -> Result<AuthDecision, Response> {
-    let Some(needed) = needed_role(request.uri().path()) else { return Ok(AuthDecision::Public) };
+    let Some(needed) = needed_role(request.method(), request.uri().path()) else {
+        return Ok(AuthDecision::Public);
+    };
     let principal = authenticate(shared, request.headers()).await?;
     if principal.role < needed {
         let detail = format!(
@@ -43,7 +45,7 @@ pub(crate) async fn admit<B>(
 }
 
 /// The role that a path requires; `None` for public paths.
-fn needed_role(path: &str) -> Option<Role> {
+fn needed_role(method: &Method, path: &str) -> Option<Role> {
     let is_public = path.starts_with("/.well-known/")
         || matches!(path, "/" | "/healthz" | "/readyz" | "/api/v1/openapi.json" | "/api/v1/docs");
     if is_public {
@@ -51,7 +53,20 @@ fn needed_role(path: &str) -> Option<Role> {
     }
     // Results are not listed here: they are read by a handle that only the caller of the tool has.
     let is_about_others = path == "/metrics" || path.starts_with("/api/v1/calls");
-    Some(if is_about_others { Role::Operator } else { Role::Client })
+    let parts: Vec<_> = path.trim_end_matches('/').split('/').skip(1).collect();
+    let is_about_configuration = matches!(
+        *parts,
+        ["api", "v1", "config", ..]
+            | ["api", "v1", "tools", _, "declaration", ..]
+            | ["api", "v1", "servers", _, ..]
+    );
+    let changes = matches!(*method, Method::PUT | Method::PATCH | Method::DELETE);
+    Some(match (is_about_configuration, changes) {
+        (true, true) => Role::Admin,
+        (true, false) => Role::Operator,
+        (false, _) if is_about_others => Role::Operator,
+        (false, _) => Role::Client,
+    })
 }
 
 /// The principal of the credentials, or the response that refuses them.
@@ -103,4 +118,35 @@ pub(crate) async fn resource_metadata(
         let detail = "no tokens are accepted here: `security.jwt` is not configured";
         ProblemResponse::new("not_found", StatusCode::NOT_FOUND, detail)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_path_needs_its_role() {
+        let rows = [
+            (Method::GET, "/healthz", None),
+            (Method::GET, "/api/v1/tools", Some(Role::Client)),
+            (Method::POST, "/api/v1/tools/a.b/call", Some(Role::Client)),
+            (Method::POST, "/api/v1/tools/a.b/check", Some(Role::Client)),
+            (Method::GET, "/api/v1/tools/a.b/declaration", Some(Role::Operator)),
+            (Method::POST, "/api/v1/tools/a.b/declaration/preview", Some(Role::Operator)),
+            (Method::PUT, "/api/v1/tools/a.b/declaration", Some(Role::Admin)),
+            (Method::PUT, "/api/v1/tools/a.b/declaration/", Some(Role::Admin)),
+            (Method::DELETE, "/api/v1/tools/a.b/declaration", Some(Role::Admin)),
+            (Method::GET, "/api/v1/servers", Some(Role::Client)),
+            (Method::GET, "/api/v1/servers/a", Some(Role::Operator)),
+            (Method::PUT, "/api/v1/servers/a", Some(Role::Admin)),
+            (Method::DELETE, "/api/v1/servers/a", Some(Role::Admin)),
+            (Method::POST, "/api/v1/servers/a/reconnect", Some(Role::Operator)),
+            (Method::GET, "/api/v1/config", Some(Role::Operator)),
+            (Method::DELETE, "/api/v1/sessions/a", Some(Role::Client)),
+            (Method::GET, "/api/v1/calls", Some(Role::Operator)),
+        ];
+        for (method, path, role) in rows {
+            assert_eq!(needed_role(&method, path), role, "{method} {path}");
+        }
+    }
 }

@@ -174,7 +174,6 @@ impl utoipa::PartialSchema for OutcomeWord {
 impl utoipa::ToSchema for OutcomeWord {}
 
 /// A timestamp of the query in milliseconds since 1970.
-#[expect(clippy::result_large_err, reason = "the answer of the handler itself")]
 fn moment(name: &str, text: Option<&str>) -> Result<Option<i64>, ProblemResponse> {
     let parsed = text.map(str::parse::<jiff::Timestamp>).transpose();
     let refuse = |_| bad_query(format!("`{name}` is not an RFC 3339 timestamp"));

@@ -27,6 +27,7 @@ static TEXT: LazyLock<String> = LazyLock::new(openapi_text);
     tags(
         (name = "tools", description = "Find tools and call them."),
         (name = "servers", description = "The MCP servers behind the board."),
+        (name = "config", description = "The configuration of the board."),
         (name = "calls", description = "Records of calls, and stored results."),
         (name = "sessions", description = "The servers, toolsets and tools of a chat or an MCP client, and their rendering for a provider."),
         (name = "turns", description = "Chat: turns between a person and a model, and the stored conversation."),

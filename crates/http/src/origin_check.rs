@@ -6,7 +6,6 @@
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use switchboard_api::Problem;
 
 use crate::problem::ProblemResponse;
 
@@ -27,8 +26,7 @@ pub struct HostPolicy {
 }
 
 pub(crate) fn forbidden(detail: String) -> Response {
-    ProblemResponse(Problem::new("forbidden_host", StatusCode::FORBIDDEN.as_u16(), detail))
-        .into_response()
+    ProblemResponse::new("forbidden_host", StatusCode::FORBIDDEN, detail).into_response()
 }
 
 /// Sets the security headers: browsers must not guess the content type, nor embed the response in other sites' pages.

@@ -105,7 +105,7 @@ pub fn tools(board: &Board) -> ToolList {
 }
 
 /// The quarantined tools of all servers: their definitions, or what the configuration declares of them, cannot be used.
-fn quarantined(board: &Board) -> Vec<QuarantinedToolView> {
+pub(crate) fn quarantined(board: &Board) -> Vec<QuarantinedToolView> {
     let of = |status: &ServerStatus| {
         let server = status.name.to_string();
         let tools = status.quarantined.iter().map(|it| QuarantinedToolView {

@@ -9,7 +9,7 @@ use switchboard_store::{StoreError, StoreFailure};
 
 /// An error response.
 #[derive(Debug)]
-pub(crate) struct ProblemResponse(pub(crate) Problem);
+pub(crate) struct ProblemResponse(pub(crate) Box<Problem>);
 
 impl IntoResponse for ProblemResponse {
     fn into_response(self) -> Response {
@@ -23,7 +23,7 @@ impl IntoResponse for ProblemResponse {
 
 impl ProblemResponse {
     pub(crate) fn new(kind: &str, status: StatusCode, detail: impl Into<String>) -> Self {
-        Self(Problem::new(kind, status.as_u16(), detail))
+        Self(Box::new(Problem::new(kind, status.as_u16(), detail)))
     }
 
     /// The error response of a failed call.
@@ -32,7 +32,7 @@ impl ProblemResponse {
             Problem::new(error.kind.as_str(), status_of(error.kind).as_u16(), &*error.message);
         problem.hint = error.hint();
         problem.call = call.map(ToString::to_string);
-        Self(problem)
+        Self(Box::new(problem))
     }
 }
 

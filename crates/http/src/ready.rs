@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
 use axum::http::request::Parts as RequestParts;
-use switchboard_runtime::Board;
+use switchboard_runtime::{Board, LiveConfig};
 use switchboard_sessions::SessionService;
 use switchboard_turns::Turns;
 
@@ -55,6 +55,20 @@ impl FromRequestParts<Shared> for ReadyTurns {
     ) -> Result<Self, ProblemResponse> {
         let turns = shared.board.started().map(|parts| Self(parts.turns.clone()));
         turns.ok_or_else(still_starting)
+    }
+}
+
+/// Extracts the configuration of the board; responds 503 while the board starts.
+pub(crate) struct ReadyConfig(pub(crate) Arc<LiveConfig>);
+
+impl FromRequestParts<Shared> for ReadyConfig {
+    type Rejection = ProblemResponse;
+
+    async fn from_request_parts(
+        _: &mut RequestParts,
+        shared: &Shared,
+    ) -> Result<Self, ProblemResponse> {
+        shared.board.config().cloned().map(Self).ok_or_else(still_starting)
     }
 }
 

@@ -42,8 +42,8 @@ use crate::self_waking::SelfWaking;
 use crate::server_state::{ServeOptions, Shared};
 use crate::stream_auth::Leases;
 use crate::{
-    authorize, calls, health, history, inspect, mcp, openapi, page, problem, providers,
-    session_events, session_render, session_tools, sessions, turns,
+    authorize, calls, config, declarations, health, history, inspect, mcp, openapi, page, problem,
+    providers, server_entries, session_events, session_render, session_tools, sessions, turns,
 };
 
 /// The maximum size of a request body of the API.
@@ -81,8 +81,14 @@ fn api(shared: &Shared) -> Router<Shared> {
 pub(crate) fn documented_routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::with_openapi(OpenApiDocument::openapi())
         .routes(routes!(inspect::servers))
+        .routes(routes!(server_entries::show, server_entries::put, server_entries::delete))
+        .routes(routes!(server_entries::reconnect))
         .routes(routes!(inspect::tools))
         .routes(routes!(inspect::tool))
+        .routes(routes!(declarations::show, declarations::put, declarations::delete))
+        .routes(routes!(declarations::preview))
+        .routes(routes!(declarations::check))
+        .routes(routes!(config::show))
         .routes(routes!(calls::call))
         .routes(routes!(calls::recent))
         .routes(routes!(calls::result))

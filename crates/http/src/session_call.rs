@@ -18,10 +18,10 @@ pub async fn call(
     tool: String,
     body: SessionCallBody,
     caller: Caller,
-) -> Result<CallView, Problem> {
+) -> Result<CallView, Box<Problem>> {
     let arguments = match &body.provider {
         Some(provider) => restored(session, provider, &tool, body.arguments)
-            .map_err(|error| Problem::new("bad_request", 422, error.to_string()))?,
+            .map_err(|error| Box::new(Problem::new("bad_request", 422, error.to_string())))?,
         None => body.arguments,
     };
     let call = SessionCall { tool, arguments, caller, progress: None, seen: None, scope: None };

@@ -1,7 +1,7 @@
 //! A board that is served over HTTP in this process, and a client of its API.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,9 +9,11 @@ use reqwest::header::HeaderMap;
 use reqwest::{Client, Method};
 use serde_json::Value;
 use switchboard_auth::{Gatekeeper, GatekeeperOptions, NewKey, Role};
-use switchboard_config::{ConfigInput, ExposureSource, SourceFile, load, resolve_exposure};
+use switchboard_config::{ExposureSource, resolve_exposure};
 use switchboard_http::{BoardPlace, HostPolicy, ServeOptions, serve};
-use switchboard_runtime::{Board, BoardOptions, ExposureRule, LocalTools, Memory};
+use switchboard_runtime::{
+    Board, BoardOptions, ConfigSource, ExposureRule, LiveConfig, LocalTools, Memory,
+};
 use switchboard_sessions::SessionService;
 use switchboard_store::Store;
 use switchboard_telemetry::install_metrics;
@@ -85,10 +87,10 @@ impl ApiServer {
 
     /// Starts the board and hands it to the server.
     pub(crate) async fn start_board(&self, yaml: &str) -> Arc<SessionService> {
-        let file = SourceFile { name: "test.yaml", directory: Path::new("."), text: yaml };
-        let read_secret = |_: &Path| Err(std::io::ErrorKind::NotFound.into());
-        let plan = load(&ConfigInput { file: Some(file), env: &[], read_secret: &read_secret });
-        let plan = plan.unwrap_or_else(|problems| panic!("{problems}\n{yaml}")).plan;
+        std::fs::write(self.file(), yaml).unwrap();
+        let source = ConfigSource::find(Some(self.file()), Vec::new());
+        let loaded = source.load().unwrap_or_else(|problems| panic!("{problems}\n{yaml}"));
+        let plan = loaded.plan.clone();
         let options = BoardOptions {
             store: self.store.clone(),
             memory: Memory::Keep,
@@ -102,8 +104,14 @@ impl ApiServer {
         let board = Board::start(plan, options, |_| {}).await.unwrap();
         let sessions = SessionService::start(board.clone());
         let turns = Turns::start(&board, sessions.clone(), &|_| None);
+        self.place.set_config(LiveConfig::new(board.clone(), source, loaded));
         self.place.fill(board, sessions.clone(), turns);
         sessions
+    }
+
+    /// The configuration file.
+    pub(crate) fn file(&self) -> PathBuf {
+        self.directory.path().join("test.yaml")
     }
 
     /// The API without credentials.

@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by ending")]
 
 mod api_server;
+mod config;
+mod declarations;
 mod dispatch;
 mod event_reader;
 mod failed_calls;
@@ -12,6 +14,7 @@ mod problems;
 mod readiness;
 mod recording_mcp;
 mod roles;
+mod server_entries;
 mod session_events;
 mod session_revisions;
 mod store_outages;

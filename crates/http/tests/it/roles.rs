@@ -30,6 +30,9 @@ async fn each_path_needs_its_role() {
         ("/api/v1/nowhere", 401, 404, 404),
         ("/api/v1/calls", 401, 403, 200),
         ("/metrics", 401, 403, 200),
+        ("/api/v1/config", 401, 403, 200),
+        ("/api/v1/tools/sum_numbers/declaration", 401, 403, 200),
+        ("/api/v1/servers/nowhere", 401, 403, 404),
     ] {
         let mut seen = Vec::new();
         for api in [&nobody, &client, &operator, &admin] {
@@ -37,6 +40,23 @@ async fn each_path_needs_its_role() {
         }
         assert_eq!(seen, [without, as_client, as_operator, as_operator], "{path}");
     }
+}
+
+#[tokio::test]
+async fn the_configuration_is_changed_by_administrators_only() {
+    let server = ApiServer::start(&yaml(&["{name: sum_numbers}"], &[])).await;
+    let operator = server.api_of("operator", Role::Operator).await;
+    let before = std::fs::read_to_string(server.file()).unwrap();
+    for (method, path) in [
+        (Method::PUT, "/api/v1/tools/sum_numbers/declaration"),
+        (Method::DELETE, "/api/v1/tools/sum_numbers/declaration"),
+        (Method::PUT, "/api/v1/servers/a"),
+        (Method::DELETE, "/api/v1/servers/a"),
+    ] {
+        let said = operator.send(method, path, Some(json!({}))).await.problem(403, "forbidden");
+        assert_eq!(said, "this needs the role admin, and the credentials have operator");
+    }
+    assert_eq!(std::fs::read_to_string(server.file()).unwrap(), before);
 }
 
 #[tokio::test]

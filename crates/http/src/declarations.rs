@@ -1,0 +1,335 @@
+//! What the configuration file declares about tools: read, previewed and changed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::Extension;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use futures::FutureExt;
+use futures::future::ready;
+use serde_json::{Map, Value};
+use switchboard_api::{
+    ArgumentsCheck, CallBody, DeclarationPreview, FieldError, ToolDeclaration, ToolDeclarationView,
+    ToolDefinitionView,
+};
+use switchboard_auth::Principal;
+use switchboard_config::{ConfigEdit, EntryList};
+use switchboard_model::{JsonText, ToolDescriptor};
+use switchboard_registry::CatalogTool;
+use switchboard_render::{NamedTool, Provider, render_tool};
+use switchboard_runtime::{Board, LiveConfig, WrittenEntry};
+use switchboard_schema::{check_declaration, declare_arguments};
+
+use crate::answers::{
+    BadRequest, EditConflict, EditRefused, Guarded, StaleEntry, TakesBody, UnknownDeclaration,
+    UnknownTool, WrongShape,
+};
+use crate::entry_edit::{change_entry, edit_problem, etag, invalid};
+use crate::entry_values::{
+    declaration_of, declared_pointer, fields_of, hide_tool_secrets, keep_hidden, new_references,
+};
+use crate::extract::{FromBody, FromPath};
+use crate::inspect::{ToolName, finds_tool, unknown_tool};
+use crate::problem::ProblemResponse;
+use crate::ready::{Ready, ReadyConfig, ReadySessions};
+
+const LIST: EntryList = EntryList::Tools;
+
+/// Show the declaration of a tool
+///
+/// The entry of exactly this name in `toolbox.tools`, beside the server's own definition and what callers see. Needs the role
+/// operator.
+#[utoipa::path(
+    get,
+    path = "/api/v1/tools/{name}/declaration",
+    operation_id = "getDeclaration",
+    tag = "tools",
+    params(ToolName),
+    responses(
+        (
+            status = 200,
+            description = "The declaration.",
+            body = ToolDeclarationView,
+            headers(("etag" = String, description = "The version of the entry, if there is one."))
+        ),
+        Guarded,
+        BadRequest,
+        UnknownTool,
+        EditConflict,
+        EditRefused,
+    )
+)]
+pub(crate) async fn show(
+    ReadyConfig(config): ReadyConfig,
+    FromPath(ToolName { name }): FromPath<ToolName>,
+) -> Result<Response, ProblemResponse> {
+    answer(&config, &name)
+}
+
+/// Declare a tool
+///
+/// Makes the entry of this name in `toolbox.tools` hold exactly this declaration: the text of the configuration file is edited,
+/// checked, written and applied before the response. Members that are absent are removed from the entry. Needs the role admin.
+#[utoipa::path(
+    put,
+    path = "/api/v1/tools/{name}/declaration",
+    operation_id = "putDeclaration",
+    tag = "tools",
+    params(
+        ToolName,
+        ("If-Match" = Option<String>, Header, description = "The `ETag` of the entry that is replaced, or `*`."),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: there must be no entry yet.")
+    ),
+    request_body(
+        content = ToolDeclaration,
+        description = "The declaration.",
+        example = json!({"description": "Adds two numbers", "limits": {"timeout": "5s"}})
+    ),
+    responses(
+        (
+            status = 200,
+            description = "The declaration is written and in force.",
+            body = ToolDeclarationView,
+            headers(("etag" = String, description = "The new version of the entry."))
+        ),
+        Guarded,
+        TakesBody,
+        EditConflict,
+        StaleEntry,
+        EditRefused,
+    )
+)]
+pub(crate) async fn put(
+    ReadyConfig(config): ReadyConfig,
+    FromPath(ToolName { name }): FromPath<ToolName>,
+    headers: HeaderMap,
+    FromBody(body): FromBody<Map<String, Value>>,
+) -> Result<Response, ProblemResponse> {
+    change_entry(&config, (LIST, &name), &headers, |present| {
+        let fields = new_fields(body.clone(), present.as_ref());
+        let name = name.clone();
+        ready(fields.map(|fields| ConfigEdit::Put { list: LIST, name, fields })).boxed()
+    })
+    .await?;
+    answer(&config, &name)
+}
+
+/// Remove the declaration of a tool
+///
+/// Removes the entry of this name from `toolbox.tools`, as `PUT` writes it. Needs the role admin.
+#[utoipa::path(
+    delete,
+    path = "/api/v1/tools/{name}/declaration",
+    operation_id = "deleteDeclaration",
+    tag = "tools",
+    params(
+        ToolName,
+        ("If-Match" = Option<String>, Header, description = "The `ETag` of the entry that is removed, or `*`.")
+    ),
+    responses(
+        (status = 204, description = "The entry is removed, and the change is in force."),
+        Guarded,
+        BadRequest,
+        UnknownDeclaration,
+        EditConflict,
+        StaleEntry,
+        EditRefused,
+    )
+)]
+pub(crate) async fn delete(
+    ReadyConfig(config): ReadyConfig,
+    FromPath(ToolName { name }): FromPath<ToolName>,
+    headers: HeaderMap,
+) -> Result<StatusCode, ProblemResponse> {
+    let edit = ConfigEdit::Remove { list: LIST, name: name.clone() };
+    change_entry(&config, (LIST, &name), &headers, |_| ready(Ok(edit.clone())).boxed()).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Preview the declaration of a tool
+///
+/// The schema that callers would see and its cost, without changing anything. Needs the role operator.
+#[utoipa::path(
+    post,
+    path = "/api/v1/tools/{name}/declaration/preview",
+    operation_id = "previewDeclaration",
+    tag = "tools",
+    params(ToolName),
+    request_body(content = ToolDeclaration, description = "The declaration."),
+    responses(
+        (status = 200, description = "The effect of the declaration.", body = DeclarationPreview),
+        Guarded,
+        TakesBody,
+        EditConflict,
+        EditRefused,
+    )
+)]
+pub(crate) async fn preview(
+    ReadyConfig(config): ReadyConfig,
+    FromPath(ToolName { name }): FromPath<ToolName>,
+    FromBody(body): FromBody<Map<String, Value>>,
+) -> Result<Json<DeclarationPreview>, ProblemResponse> {
+    let problem = |error| edit_problem(&config, (LIST, &name), &error);
+    let present = config.entry(LIST, &name).map_err(problem)?;
+    let fields = new_fields(body, present.as_ref())?;
+    let edit = ConfigEdit::Put { list: LIST, name: name.clone(), fields };
+    let proposed = config.source().propose(&[edit]).map_err(problem)?;
+    let plan = &proposed.loaded().plan;
+    let entry = plan.tools.iter().find(|entry| entry.name == name);
+    let tool = offered(config.board(), &name);
+    let server_schema = tool
+        .as_ref()
+        .map_or_else(|| serde_json::json!({"type": "object"}), |it| it.input_schema.clone());
+    let declared = entry.and_then(|entry| entry.arguments.as_deref()).unwrap_or_default();
+    let mut warnings: Vec<_> =
+        proposed.loaded().warnings.iter().map(|warning| warning.message.clone()).collect();
+    if tool.is_none() {
+        warnings.push(format!("no server has the tool '{name}' at the moment"));
+    }
+    let faults = check_declaration(&server_schema, declared);
+    warnings.extend(faults.iter().map(ToString::to_string));
+    let input_schema = declare_arguments(&server_schema, declared);
+    let description = entry.and_then(|entry| entry.description.clone());
+    let description = description.or_else(|| tool.and_then(|tool| tool.description));
+    let descriptor = ToolDescriptor {
+        description,
+        input_schema: JsonText::from(&input_schema),
+        ..ToolDescriptor::named(&name)
+    };
+    // Counting tokens loads a tokenizer, which takes long the first time.
+    let tokens = tokio::task::spawn_blocking(move || tokens(&descriptor));
+    let tokens = tokens.await.unwrap_or_default();
+    Ok(Json(DeclarationPreview { input_schema, warnings, tokens }))
+}
+
+/// Check arguments
+///
+/// Checks arguments as a call does, without calling the tool.
+#[utoipa::path(
+    post,
+    path = "/api/v1/tools/{name}/check",
+    operation_id = "checkArguments",
+    tag = "tools",
+    params(ToolName),
+    request_body(
+        content = CallBody,
+        description = "The arguments.",
+        example = json!({"arguments": {"text": "hello"}})
+    ),
+    responses(
+        (status = 200, description = "Whether the arguments fit, and the errors.", body = ArgumentsCheck),
+        Guarded,
+        TakesBody,
+        UnknownTool,
+        WrongShape,
+    )
+)]
+pub(crate) async fn check(
+    Ready(board): Ready,
+    ReadySessions(sessions): ReadySessions,
+    Extension(principal): Extension<Principal>,
+    FromPath(ToolName { name }): FromPath<ToolName>,
+    FromBody(body): FromBody<CallBody>,
+) -> Result<Json<ArgumentsCheck>, ProblemResponse> {
+    if !finds_tool(&sessions, &principal, &name).await {
+        return Err(unknown_tool(&name));
+    }
+    let faults =
+        board.check_arguments(&name, &body.arguments).ok_or_else(|| unknown_tool(&name))?;
+    let errors: Vec<_> = faults
+        .into_iter()
+        .map(|fault| FieldError { path: fault.path, message: fault.message })
+        .collect();
+    Ok(Json(ArgumentsCheck { ok: errors.is_empty(), errors }))
+}
+
+/// The fields of the entry as a request gives them.
+fn new_fields(
+    mut body: Map<String, Value>,
+    present: Option<&WrittenEntry>,
+) -> Result<Map<String, Value>, ProblemResponse> {
+    let written = present.map(|entry| &entry.fields);
+    let declared = written.map(declaration_of);
+    if let Some(declared) = &declared {
+        keep_hidden(&mut body, declared);
+    }
+    let declared = declared.map(Value::Object);
+    let errors = new_references(&Value::Object(body.clone()), declared.as_ref(), "");
+    if !errors.is_empty() {
+        return Err(invalid(errors));
+    }
+    fields_of(body, written).map_err(|error| invalid(vec![error]))
+}
+
+fn answer(config: &Arc<LiveConfig>, name: &str) -> Result<Response, ProblemResponse> {
+    let entry = config.entry(LIST, name);
+    let entry = entry.map_err(|error| edit_problem(config, (LIST, name), &error))?;
+    let board = config.board();
+    let server = offered(board, name);
+    if entry.is_none() && server.is_none() {
+        return Err(unknown_tool(name));
+    }
+    let catalog = board.catalog();
+    let merged = catalog.resolve(name).ok().map(|tool| ToolDefinitionView {
+        description: tool.descriptor.description.clone(),
+        input_schema: tool.descriptor.input_schema.parse(),
+    });
+    let origins: BTreeMap<_, _> = entry
+        .iter()
+        .flat_map(|entry| &entry.places)
+        .filter(|(pointer, _)| pointer != "/name")
+        .map(|(pointer, place)| (declared_pointer(pointer), place.to_string()))
+        .collect();
+    let tag = entry.as_ref().map(|entry| entry.tag.clone());
+    let declared = entry.map(|mut entry| {
+        hide_tool_secrets(&mut entry.fields);
+        Value::Object(declaration_of(&entry.fields))
+    });
+    let view = ToolDeclarationView {
+        name: name.to_owned(),
+        declared,
+        server,
+        merged,
+        origins,
+        etag: tag.clone(),
+        revision: catalog.revision(),
+    };
+    let mut response = Json(view).into_response();
+    if let Some(tag) = tag.as_deref().and_then(etag) {
+        response.headers_mut().insert(header::ETAG, tag);
+    }
+    Ok(response)
+}
+
+/// The server's own definition of a tool in the catalog.
+fn offered(board: &Board, name: &str) -> Option<ToolDefinitionView> {
+    let catalog = board.catalog();
+    let CatalogTool { offered, descriptor, .. } = &**catalog.resolve(name).ok()?;
+    Some(match offered {
+        Some(offered) => ToolDefinitionView {
+            description: offered.description.clone(),
+            input_schema: offered.input_schema.parse(),
+        },
+        None => ToolDefinitionView {
+            description: descriptor.description.clone(),
+            input_schema: descriptor.input_schema.parse(),
+        },
+    })
+}
+
+/// The cost of a tool for each provider that can declare it, under a name that each accepts.
+fn tokens(descriptor: &ToolDescriptor) -> BTreeMap<String, usize> {
+    let name: String = descriptor
+        .name
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' })
+        .take(64)
+        .collect();
+    let rendered = Provider::ALL.into_iter().filter_map(|provider| {
+        let tool = render_tool(provider, &NamedTool { name: &name, descriptor }).ok()?;
+        Some((provider.as_str().to_owned(), tool.tokens()))
+    });
+    rendered.collect()
+}

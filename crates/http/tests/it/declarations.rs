@@ -1,0 +1,185 @@
+//! Declarations of tools: shown, previewed, written to the file and in force.
+
+use pretty_assertions::assert_eq;
+use reqwest::Method;
+use serde_json::{Value, json};
+use switchboard_test_support::{ScriptedServer, Tool};
+
+use crate::api_server::{Answer, Api, ApiServer, scripted};
+
+const PATH: &str = "/api/v1/tools/one.echo/declaration";
+
+struct Declared {
+    one: ScriptedServer,
+    server: ApiServer,
+    api: Api,
+}
+
+async fn start() -> Declared {
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
+    let one = scripted([Tool::echo("echo").schema(schema).description("Says it again")]).await;
+    let yaml = format!(
+        "# The lab.\nswitchboard:\n  toolbox:\n    tools:\n      - name: one.echo  # loud\n        timeout: 5s # short\n        \
+         arguments:\n          - {{name: n, type: integer, description: 'How many'}}\n          - {{name: key, value: s3cret}}\n    mcps:\n      \
+         - {{name: one, url: \"{}\", mode: dynamic, default_tool_config: {{max_instances: 10}}}}\n",
+        one.url()
+    );
+    let server = ApiServer::start(&yaml).await;
+    let api = server.api();
+    Declared { one, server, api }
+}
+
+impl Declared {
+    fn text(&self) -> String {
+        std::fs::read_to_string(self.server.file()).unwrap()
+    }
+
+    async fn send_if(&self, method: Method, header: &str, tag: &str, body: Value) -> Answer {
+        Answer::of(self.api.request(method, PATH).header(header, tag).json(&body)).await
+    }
+}
+
+#[tokio::test]
+async fn a_declaration_is_shown_beside_the_servers_definition_with_its_places_and_no_secret() {
+    let it = start().await;
+    let answer = it.api.get(PATH).await;
+    let etag = answer.headers["etag"].to_str().unwrap().to_owned();
+    let body = answer.good();
+    assert_eq!(format!("\"{}\"", body["etag"].as_str().unwrap()), etag);
+    assert_eq!(
+        body["declared"],
+        json!({
+            "limits": {"timeout": "5s"},
+            "arguments": [
+                {"name": "n", "type": "integer", "description": "How many"},
+                {"name": "key", "value": "***"},
+            ],
+        })
+    );
+    assert_eq!(body["server"]["description"], "Says it again");
+    assert_eq!(body["server"]["input_schema"]["properties"]["n"], json!({"type": "integer"}));
+    let merged = &body["merged"]["input_schema"]["properties"];
+    assert_eq!(merged["n"]["description"], "How many");
+    assert_eq!(merged.get("key"), None, "a fixed argument is hidden");
+    let place = body["origins"]["/limits/timeout"].as_str().unwrap();
+    assert!(place.ends_with("test.yaml:6:18"), "{place}");
+    assert!(!body.to_string().contains("s3cret"));
+    let said = it.api.get("/api/v1/tools/one.nothing/declaration").await;
+    assert_eq!(said.problem(404, "unknown_tool"), "there is no tool 'one.nothing'");
+}
+
+#[tokio::test]
+async fn a_put_changes_the_lines_of_what_differs_and_is_in_force() {
+    let it = start().await;
+    let before = it.text();
+    let body = json!({
+        "limits": {"timeout": "9s"},
+        "arguments": [
+            {"name": "n", "type": "integer", "description": "How many"},
+            {"name": "key", "value": "***"},
+        ],
+    });
+    let old = it.api.get("/api/v1/tools").await.good()["revision"].as_u64().unwrap();
+    let put = it.api.put(PATH, body.clone()).await;
+    assert!(put.headers.contains_key("etag"));
+    let put = put.good();
+    assert_eq!((put["revision"].as_u64().unwrap(), &put["declared"]), (old + 1, &body));
+    assert_eq!(it.text(), before.replace("timeout: 5s", "timeout: 9s"));
+    let tool = it.api.get("/api/v1/tools/one.echo").await.good();
+    assert_eq!(tool["limits"]["timeout"], "9s");
+    assert_eq!(it.one.stats().initialize_count, 1, "the server stays connected");
+    // The same again changes nothing.
+    let again = it.api.put(PATH, body).await.good();
+    assert_eq!(again["revision"].as_u64().unwrap(), old + 1);
+    let deleted = it.api.send(Method::DELETE, PATH, None).await;
+    assert_eq!((deleted.status, deleted.body), (204, json!("")));
+    assert!(it.text().contains("tools: []\n"), "{}", it.text());
+    let gone = it.api.send(Method::DELETE, PATH, None).await;
+    gone.problem(404, "unknown_declaration");
+    assert_eq!(it.api.get(PATH).await.good()["declared"], Value::Null);
+}
+
+#[tokio::test]
+async fn of_two_changes_of_one_version_the_second_is_refused() {
+    let it = start().await;
+    let etag = it.api.get(PATH).await.headers["etag"].to_str().unwrap().to_owned();
+    let body = json!({"description": "One"});
+    it.send_if(Method::PUT, "if-match", &etag, body.clone()).await.good();
+    let text = it.text();
+    let stale = it.send_if(Method::PUT, "if-match", &etag, json!({"description": "Two"})).await;
+    let said = stale.problem(412, "stale_entry");
+    assert_eq!(said, "the entry for the tool 'one.echo' has changed since it was read");
+    let stale = it.send_if(Method::DELETE, "if-match", &etag, json!({})).await;
+    stale.problem(412, "stale_entry");
+    let exists = it.send_if(Method::PUT, "if-none-match", "*", body).await;
+    exists.problem(412, "stale_entry");
+    assert_eq!(it.text(), text);
+    it.send_if(Method::PUT, "if-match", "*", json!({"description": "Two"})).await.good();
+    assert!(it.text().contains("description: Two"));
+}
+
+#[tokio::test]
+async fn every_problem_of_a_declaration_has_its_place_and_nothing_is_written() {
+    let it = start().await;
+    let before = it.text();
+    for (body, paths) in [
+        (
+            json!({"limits": {"timeout": "never", "max_instances": 0}, "mode": "maybe"}),
+            vec!["/limits/max_instances", "/limits/timeout", "/mode"],
+        ),
+        (json!({"arguments": [{"name": "a", "type": "text"}]}), vec!["/arguments/0/type"]),
+        (json!({"arguments": [{"name": "", "type": "string"}]}), vec!["/arguments/0/name"]),
+        (json!({"unknown": 1}), vec!["/unknown"]),
+        (json!({"timeout": "5s"}), vec!["/timeout"]),
+        (json!({"description": "${HOME}"}), vec!["/description"]),
+        (json!({"arguments": [{"name": "k", "value": "${HOME}"}]}), vec!["/arguments/0/value"]),
+    ] {
+        let answer = it.api.put(PATH, body.clone()).await;
+        let mut found: Vec<_> = answer.body["errors"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|error| error["path"].as_str().unwrap().to_owned())
+            .collect();
+        found.sort();
+        assert_eq!(found, paths, "{body} {:#}", answer.body);
+        answer.problem(422, "invalid_configuration");
+    }
+    let twice =
+        json!({"arguments": [{"name": "a", "type": "string"}, {"name": "a", "type": "number"}]});
+    it.api.put(PATH, twice).await.problem(422, "invalid_configuration");
+    it.api.put(PATH, json!([])).await.problem(422, "bad_request");
+    assert_eq!(it.text(), before);
+}
+
+#[tokio::test]
+async fn a_preview_shows_schema_tokens_and_warnings_and_writes_nothing() {
+    let it = start().await;
+    let before = it.text();
+    let body = json!({"arguments": [{"name": "n", "description": "Count", "default": "many"}]});
+    let seen = it.api.post(&format!("{PATH}/preview"), body).await.good();
+    assert_eq!(seen["input_schema"]["properties"]["n"]["description"], "Count");
+    assert!(
+        seen["warnings"][0].as_str().unwrap().contains("default that does not fit"),
+        "{seen:#}"
+    );
+    assert!(seen["tokens"]["openai"].as_u64().unwrap() > 10, "{seen:#}");
+    assert_eq!(it.text(), before);
+}
+
+#[tokio::test]
+async fn arguments_are_checked_without_a_call() {
+    let it = start().await;
+    let check = async |arguments: Value| {
+        it.api.post("/api/v1/tools/one.echo/check", json!({"arguments": arguments})).await.good()
+    };
+    assert_eq!(check(json!({"n": 1})).await, json!({"ok": true, "errors": []}));
+    let wrong = check(json!({"n": "x", "key": "y"})).await;
+    assert_eq!(wrong["ok"], false);
+    let paths: Vec<_> = wrong["errors"].as_array().unwrap().iter().map(|it| &it["path"]).collect();
+    assert!(paths.contains(&&json!("/key")) && paths.contains(&&json!("/n")), "{wrong:#}");
+    assert_eq!(check(json!([])).await["errors"][0]["path"], "");
+    assert_eq!(it.one.stats().total_calls(), 0);
+    let unknown = it.api.post("/api/v1/tools/one.no/check", json!({"arguments": {}})).await;
+    unknown.problem(404, "unknown_tool");
+}
