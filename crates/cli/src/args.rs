@@ -8,11 +8,13 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use switchboard_auth::Role;
 use switchboard_config::ClientProgram;
-use switchboard_model::{AdmissionMode, CallOutcome};
+use switchboard_model::CallOutcome;
 use switchboard_telemetry::LogFormat;
 
+use crate::entry_args::{EntryDeleteArguments, ServerSetArguments, ToolSetArguments};
 use crate::exposure::ExposureArguments;
 use crate::listen_address::listen_address;
+use crate::mode_argument::ModeArgument;
 
 /// One board between models and tools.
 #[derive(Debug, Parser)]
@@ -121,10 +123,10 @@ pub(crate) enum Command {
     Import(ImportArguments),
     /// Print, or write, the entry that an MCP client needs to reach this Switchboard
     Connect(ConnectArguments),
-    /// Show servers and test their connections
+    /// Show, configure and test servers
     #[command(subcommand)]
     Server(ServerCommand),
-    /// Show and call tools
+    /// Show, declare and call tools
     #[command(subcommand)]
     Tool(ToolCommand),
     /// Show toolsets, and propose new ones
@@ -274,25 +276,18 @@ impl From<ClientArgument> for ClientProgram {
     }
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum ModeArgument {
-    Strict,
-    Dynamic,
-}
-
-impl From<ModeArgument> for AdmissionMode {
-    fn from(mode: ModeArgument) -> Self {
-        match mode {
-            ModeArgument::Strict => Self::Strict,
-            ModeArgument::Dynamic => Self::Dynamic,
-        }
-    }
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum ServerCommand {
     /// All servers with their state
     List,
+    /// One server: its state, and its entry in the configuration file
+    Show { name: String },
+    /// Add a server to the configuration, or change its entry
+    Set(Box<ServerSetArguments>),
+    /// Remove a server from the configuration
+    Delete(EntryDeleteArguments),
+    /// Make a running instance connect a server anew
+    Reconnect { name: String },
     /// Connect one server and show its details and tools
     Test { name: String },
 }
@@ -310,7 +305,12 @@ pub(crate) enum ToolCommand {
     },
     /// One tool: limits and their source, arguments
     Show { name: String },
+    /// Declare a tool in the configuration: description, arguments, limits
+    Set(Box<ToolSetArguments>),
+    /// Remove the entry of a tool from the configuration
+    Delete(EntryDeleteArguments),
     /// Call a tool
+    #[command(visible_alias = "invoke")]
     Call(ToolCallArguments),
 }
 
@@ -345,6 +345,9 @@ pub(crate) struct ToolCallArguments {
     /// The arguments as a JSON object; `-` reads it from standard input
     #[arg(conflicts_with = "arg")]
     pub(crate) arguments: Option<String>,
+    /// The same as an option
+    #[arg(long, short = 'P', value_name = "JSON", conflicts_with_all = ["arg", "arguments"])]
+    pub(crate) parameters: Option<String>,
     /// One argument, as `name=value`; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) arg: Vec<String>,

@@ -18,6 +18,8 @@ mod provider_list;
 mod render;
 mod serve;
 mod server_list;
+mod server_set;
+mod server_show;
 mod server_test;
 mod session;
 mod session_history;
@@ -25,6 +27,7 @@ mod stdio;
 mod stdio_bridge;
 mod tool_call;
 mod tool_list;
+mod tool_set;
 mod tool_show;
 mod toolset;
 mod toolset_draft;
@@ -51,6 +54,18 @@ pub(crate) async fn run(arguments: CommandArguments, output: Output) -> Result<E
         Command::Import(wanted) => import::run(globals, &wanted, output),
         Command::Connect(wanted) => connect::run(globals, &wanted, output),
         Command::Server(ServerCommand::List) => server_list::run(globals, output).await,
+        Command::Server(ServerCommand::Show { name }) => {
+            server_show::show(globals, &name, output).await
+        }
+        Command::Server(ServerCommand::Set(wanted)) => {
+            server_set::set(globals, &wanted, output).await
+        }
+        Command::Server(ServerCommand::Delete(wanted)) => {
+            server_set::delete(globals, &wanted, output).await
+        }
+        Command::Server(ServerCommand::Reconnect { name }) => {
+            server_show::reconnect(globals, &name, output).await
+        }
         Command::Server(ServerCommand::Test { name }) => {
             server_test::run(globals, &name, output).await
         }
@@ -58,6 +73,10 @@ pub(crate) async fn run(arguments: CommandArguments, output: Output) -> Result<E
             tool_list::run(globals, server.as_deref(), all, output).await
         }
         Command::Tool(ToolCommand::Show { name }) => tool_show::run(globals, &name, output).await,
+        Command::Tool(ToolCommand::Set(wanted)) => tool_set::set(globals, &wanted, output).await,
+        Command::Tool(ToolCommand::Delete(wanted)) => {
+            tool_set::delete(globals, &wanted, output).await
+        }
         Command::Tool(ToolCommand::Call(wanted)) => tool_call::run(globals, &wanted, output).await,
         Command::Toolset(wanted) => toolset::run(globals, wanted, output).await,
         Command::Session(wanted) => session::run(globals, wanted, output).await,

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use switchboard_api::Problem;
 use switchboard_auth::AuthError;
-use switchboard_runtime::{ConfigError, StartError, StartFailure};
+use switchboard_runtime::{ConfigError, EditError, StartError, StartFailure};
 use switchboard_store::StoreError;
 
 /// The configuration is wrong, or the start failed.
@@ -132,16 +132,51 @@ impl From<AuthError> for Failure {
     }
 }
 
+impl From<EditError> for Failure {
+    fn from(error: EditError) -> Self {
+        if let Some(problems) = error.problems() {
+            return problems.clone().into();
+        }
+        let hint = error.hint().map(str::to_owned);
+        let message = error.to_string();
+        let failure = match error {
+            EditError::Refused(_) => Self::usage(message),
+            EditError::Unreadable(error) => return error.into(),
+            _ => Self::new(EXIT_START, "not_changed", message),
+        };
+        failure.with_hint(hint)
+    }
+}
+
 /// A problem of a call, from an embedded board or a running instance.
 impl From<Problem> for Failure {
     fn from(problem: Problem) -> Self {
         let code = match problem.kind() {
-            "unknown_tool" | "invalid_arguments" | "unknown_result" | "bad_request"
-            | "unknown_session" | "session_exists" => EXIT_USAGE,
+            "unknown_tool"
+            | "invalid_arguments"
+            | "unknown_result"
+            | "bad_request"
+            | "unknown_session"
+            | "session_exists"
+            | "unknown_server"
+            | "unknown_declaration" => EXIT_USAGE,
             "upstream_error" => EXIT_TOOL_ERROR,
-            "internal_error" | "store" => EXIT_START,
+            "internal_error"
+            | "store"
+            | "invalid_configuration"
+            | "not_applied"
+            | "overridden"
+            | "no_configuration_file"
+            | "file_unwritable"
+            | "file_changed" => EXIT_START,
             _ => EXIT_UNREACHABLE,
         };
-        Self::new(code, problem.kind(), &*problem.detail).with_hint(problem.hint)
+        let errors = problem.errors.iter().filter(|_| problem.errors.len() > 1);
+        let errors: String =
+            errors.flat_map(|error| ["\n  ", &error.path, ": ", &error.message]).collect();
+        let message = format!("{}{errors}", problem.detail);
+        let details = serde_json::to_value(&problem.errors).ok();
+        let details = details.filter(|_| !problem.errors.is_empty()).map(Box::new);
+        Self { details, ..Self::new(code, problem.kind(), message) }.with_hint(problem.hint)
     }
 }

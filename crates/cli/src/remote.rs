@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use reqwest::header::ACCEPT;
+use reqwest::header::{ACCEPT, IF_MATCH, IF_NONE_MATCH};
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -110,6 +110,21 @@ impl Remote {
         body: &impl Serialize,
     ) -> Result<T, Failure> {
         self.read(self.http.put(self.at_named(path)?).json(body)).await
+    }
+
+    /// Replaces a version of something, or creates it if there is no version.
+    pub(crate) async fn put_if<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        etag: Option<&str>,
+        body: &impl Serialize,
+    ) -> Result<T, Failure> {
+        let request = self.http.put(self.at_named(path)?).json(body);
+        self.read(match etag {
+            Some(etag) => request.header(IF_MATCH, format!("\"{etag}\"")),
+            None => request.header(IF_NONE_MATCH, "*"),
+        })
+        .await
     }
 
     /// Sends a request whose response is an event stream.

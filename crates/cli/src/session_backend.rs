@@ -219,7 +219,7 @@ impl SessionBackend {
                 let called =
                     session_call::call(sessions, &session, tool.to_owned(), body, local_caller())
                         .await;
-                called.map_err(Failure::from)
+                called.map_err(|problem| (*problem).into())
             }
         }
     }

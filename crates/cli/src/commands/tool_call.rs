@@ -102,7 +102,7 @@ enum GivenArguments {
 }
 
 fn given_arguments(wanted: &ToolCallArguments) -> Result<GivenArguments, Failure> {
-    let text = match wanted.arguments.as_deref() {
+    let text = match wanted.arguments.as_deref().or(wanted.parameters.as_deref()) {
         None => {
             let pairs = wanted.arg.iter().map(|pair| {
                 let (name, value) = pair.split_once('=').ok_or_else(|| {

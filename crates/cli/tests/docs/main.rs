@@ -41,6 +41,7 @@ pages! {
     react: "docs/react.md",
     renderings: "docs/renderings.md",
     tool_arguments: "docs/tool-arguments.md",
+    manage_tools: "docs/manage-tools.md",
     running_calls: "docs/running-calls.md",
     troubleshooting: "docs/troubleshooting.md",
     security: "docs/security.md",

@@ -12,6 +12,7 @@ mod http;
 mod import;
 mod key;
 mod load;
+mod manage;
 mod output;
 mod peers;
 mod secrets;

@@ -1,0 +1,156 @@
+//! `tool set|delete` and `server set|show|delete|reconnect`, on the file and at a running instance.
+
+use std::fmt::Write as _;
+
+use pretty_assertions::assert_eq;
+use serde_json::json;
+use switchboard_test_support::Tool;
+
+use crate::support::{Home, server};
+
+/// A file of more than 200 lines with comments, blank lines and quotes.
+fn commented() -> String {
+    let mut text = String::from("# The lab.\nswitchboard:\n  toolbox:\n    tools:\n");
+    for index in 0..50 {
+        write!(
+            text,
+            "\n      # number {index}\n      - name: \"t{index}\"   # quoted\n        timeout: {}s\n",
+            index + 1
+        )
+        .unwrap();
+    }
+    text.push_str("    mcps: [] # none\n");
+    text
+}
+
+fn text(home: &Home) -> String {
+    std::fs::read_to_string(home.config()).unwrap()
+}
+
+#[test]
+fn tool_set_leaves_every_other_line_of_a_commented_file_untouched() {
+    let home = Home::new(commented());
+    let arguments = [
+        "tool",
+        "set",
+        "t20",
+        "--timeout",
+        "99s",
+        "--argument",
+        "day:string:format: YYYY-MM-DD",
+        "--required",
+        "day",
+    ];
+    let outcome = home.run(&arguments).expect(0);
+    assert!(outcome.stdout.ends_with(": written\n"), "{}", outcome.all());
+    let new = "        timeout: 99s\n        arguments:\n          - name: day\n            type: string\n            \
+               description: \"format: YYYY-MM-DD\"\n            required: true\n";
+    assert_eq!(text(&home), commented().replace("        timeout: 21s\n", new));
+    home.line("tool set new_one --max-instances 3").expect(0);
+    home.line("tool delete new_one").expect(0);
+    home.line("tool set t20 --timeout 21s --unset arguments").expect(0);
+    assert_eq!(text(&home), commented());
+    let json = home.line("tool set t20 --timeout 21s --json").expect(0).json();
+    assert_eq!((&json["changed"], &json["diff"]), (&json!(false), &json!("")));
+}
+
+#[test]
+fn a_dry_run_shows_the_change_and_writes_nothing() {
+    let home = Home::new(commented());
+    let outcome = home.line("tool set t3 --disabled --dry-run").expect(0);
+    for line in ["@@ ", "         timeout: 4s", "+        enabled: false"] {
+        assert!(outcome.stdout.contains(line), "{}", outcome.all());
+    }
+    assert_eq!(text(&home), commented());
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place_and_nothing_is_written() {
+    let home = Home::new(commented());
+    for (arguments, code, said) in [
+        (
+            &["tool", "set", "t1", "--argument", "a:string:x", "--argument", "a:string:y"][..],
+            2,
+            "two arguments are named \"a\"",
+        ),
+        (&["tool", "set", "t1", "--argument", ":string:x"], 2, "the name is empty"),
+        (&["tool", "set", "t1", "--argument", "a:text:x"], 2, "'text' is not a type"),
+        (
+            &["tool", "set", "t1", "--required", "b"],
+            2,
+            "--required b: the entry declares no such argument",
+        ),
+        (&["tool", "set", ""], 2, "the name is empty"),
+        (&["tool", "set", "t1", "--timeout", "never"], 1, "switchboard.yaml:"),
+        (&["tool", "set", "t1", "--unset", "name"], 1, "name"),
+        (&["tool", "delete", "t99"], 2, "the file has no entry for the tool 't99'"),
+        (&["server", "set", "x"], 2, "give --tool-url URL or --command PROGRAM"),
+        (&["server", "set", "x", "--tool-url", "nonsense"], 1, "url"),
+        (&["server", "delete", "x"], 2, "the file has no server 'x'"),
+        (&["server", "reconnect", "x"], 2, "only a running instance"),
+        (
+            &["server", "set", "x", "--command", "sh", "--url", "http://127.0.0.1:1"],
+            2,
+            "a program can be written into a configuration file only",
+        ),
+    ] {
+        let outcome = home.run(arguments).expect(code);
+        assert!(outcome.stderr.contains(said), "{arguments:?}: {}", outcome.all());
+        assert_eq!(text(&home), commented(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_read_only_file_and_a_missing_one_have_a_way_out() {
+    let home = Home::new(commented());
+    let mut permissions = std::fs::metadata(home.config()).unwrap().permissions();
+    permissions.set_readonly(true);
+    std::fs::set_permissions(home.config(), permissions).unwrap();
+    let outcome = home.line("tool set t1 --disabled").expect(1);
+    assert!(
+        outcome.stderr.contains("the file is read-only\nhint: make it writable"),
+        "{}",
+        outcome.all()
+    );
+    assert_eq!(text(&home), commented());
+    let empty = Home::empty();
+    let outcome = empty.line("tool set t1 --disabled").expect(1);
+    assert!(outcome.stderr.contains("switchboard"), "{}", outcome.all());
+}
+
+#[tokio::test]
+async fn tools_and_servers_are_managed_at_a_running_instance() {
+    let (one, two) = (server([Tool::echo("a")]).await, server([Tool::echo("b")]).await);
+    let home = Home::new(format!(
+        "# mine\nswitchboard:\n  security: {{egress: {{allow: [127.0.0.1]}}}}\n  toolbox:\n    mcps:\n      - name: one # first\n        url: {}\n        \
+         mode: dynamic\n        default_tool_config: {{max_instances: 10}}\n        headers: {{X-Key: s3cret}}\n",
+        one.url()
+    ));
+    let serve = home.serve().await;
+    let there = |arguments: &[&str]| home.run(&[arguments, &["--url", &serve.url]].concat());
+    there(&["tool", "set", "one.a", "--max-instances", "4", "--argument", "n:integer:How many"])
+        .expect(0);
+    let shown = there(&["tool", "show", "one.a"]).expect(0).stdout;
+    assert!(shown.contains("max_instances  4") && shown.contains("How many"), "{shown}");
+    there(&["tool", "set", "one.a", "--required", "n"]).expect(0);
+    assert!(text(&home).contains("required: true") && text(&home).contains("max_instances: 4"));
+    there(&["server", "set", "two", "--tool-url", &two.url(), "--not-required"]).expect(0);
+    assert_eq!(serve.tool_names().await, ["one.a", "two.b"]);
+    let shown = there(&["server", "show", "one"]).expect(0);
+    assert!(shown.stdout.contains("X-Key") && !shown.stdout.contains("s3cret"), "{}", shown.all());
+    // Only the address is changed; the header stays in the file.
+    there(&["server", "set", "one", "--deny", "zzz"]).expect(0);
+    assert!(text(&home).contains("headers: {X-Key: s3cret}") && text(&home).contains("# first"));
+    let outcome = there(&["server", "reconnect", "two"]).expect(0);
+    assert_eq!(outcome.stdout, "two: ready, 1 tools\n");
+    there(&["server", "delete", "two"]).expect(0);
+    there(&["tool", "delete", "one.a"]).expect(0);
+    assert_eq!(serve.tool_names().await, ["one.a"]);
+    let refused = there(&["tool", "set", "one.a", "--timeout", "never"]).expect(1);
+    assert!(refused.stderr.contains("/limits/timeout"), "{}", refused.all());
+    there(&["server", "delete", "two"]).expect(2);
+    let embedded = home.line("server show one").expect(0);
+    assert!(embedded.stdout.contains("state          ready"), "{}", embedded.all());
+    let called = there(&["tool", "invoke", "one.a", "-P", "{\"n\": 1}"]).expect(0);
+    assert!(called.stdout.contains('1'), "{}", called.all());
+}
