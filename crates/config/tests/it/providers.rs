@@ -173,6 +173,10 @@ fn bad_providers() {
   base_url: nowhere"
     );
     check!("providers_is_a_map", "a: {kind: demo}");
+}
+
+#[test]
+fn bad_strategies_and_templates() {
     check!(
         "bad_strategies",
         "\
