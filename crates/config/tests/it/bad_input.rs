@@ -117,13 +117,7 @@ fn clients_of_authorization_servers() {
 }
 
 #[test]
-fn servers() {
-    check!(
-        "duplicate_servers",
-        with_server(
-            "- name: a\n  url: http://h\n  mode: strict\n- name: a\n  command: x\n  mode: strict"
-        )
-    );
+fn arguments_of_tools() {
     check!("duplicate_tools", with_tool("- name: a\n- name: b\n- name: a"));
     check!(
         "duplicate_arguments",
@@ -145,6 +139,10 @@ fn servers() {
     check!("argument_items_of_no_array", argument("name: x, type: string, items: {type: string}"));
     check!("argument_properties_no_map", argument("name: x, type: object, properties: [a]"));
     check!("argument_empty_enum", argument("name: x, enum: []"));
+}
+
+#[test]
+fn types_and_groups_of_tools() {
     check!(
         "group_is_no_list",
         with_tool("- {name: a, group: reading, state: [x], applicable-states: y}")
@@ -185,6 +183,16 @@ fn servers() {
     );
     check!("prompt_keys_elsewhere", with_tool("- {name: a, template: x, max_depth: 2}"));
     check!("tool_of_an_unknown_type", with_tool("- {type: knowledge-query, name: a}"));
+}
+
+#[test]
+fn servers() {
+    check!(
+        "duplicate_servers",
+        with_server(
+            "- name: a\n  url: http://h\n  mode: strict\n- name: a\n  command: x\n  mode: strict"
+        )
+    );
     check!("reserved_name", with_server("- name: local\n  url: http://h\n  mode: strict"));
     check!("invalid_name", with_server("- name: a b\n  url: http://h\n  mode: strict"));
     check!("bad_url", with_server("- name: a\n  url: localhost:80\n  mode: strict"));

@@ -52,7 +52,10 @@ impl Edited {
 }
 
 fn fields(json: Value) -> Map<String, Value> {
-    json.as_object().cloned().unwrap()
+    match json {
+        Value::Object(members) => members,
+        other => panic!("not an object: {other}"),
+    }
 }
 
 fn patch(name: &str, json: Value) -> ConfigEdit {
