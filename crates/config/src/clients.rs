@@ -1,7 +1,7 @@
 //! The entry that an MCP client needs in its own configuration file to reach Switchboard.
 //!
-//! Edits keep every other character of the client's file; a file that cannot be edited in this way is refused. API keys
-//! are written as a reference to an environment variable, never in plain text.
+//! Edits keep everything else in the client's file, with its comments; a file that cannot be edited in this way is
+//! refused. API keys are written as a reference to an environment variable, never in plain text.
 
 mod json_file;
 mod toml_file;
@@ -180,8 +180,6 @@ pub enum Laid {
 /// Why a file is not changed. Each text completes the sentence "the file ...".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unwritable {
-    /// JSON with comments or trailing commas, whose positions an edit might disturb.
-    HasComments,
     /// Invalid JSON or TOML; with the reason.
     Unreadable { format: &'static str, reason: String },
     /// The file or a part of it has the wrong type.
@@ -194,7 +192,6 @@ impl Unwritable {
     /// What the user can do.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::HasComments => "add the entry by hand: without --write it is printed",
             Self::Unreadable { .. } | Self::WrongShape { .. } => {
                 "repair the file, or write another one with --file"
             }
@@ -206,7 +203,6 @@ impl Unwritable {
 impl fmt::Display for Unwritable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::HasComments => f.write_str("has comments or trailing commas"),
             Self::Unreadable { format, reason } => write!(f, "is not valid {format}: {reason}"),
             Self::WrongShape { part, wanted } => write!(f, "has no {wanted} at {part}"),
             Self::NameTaken { name } => write!(f, "has another entry `{name}` already"),

@@ -137,7 +137,6 @@ fn another_entry_is_replaced_only_by_force() {
 #[test]
 fn a_file_that_cannot_be_kept_is_left_alone() {
     let rows = [
-        ("vscode", "{ // mine\n}", "has comments or trailing commas"),
         ("cursor", "{", "is not valid JSON"),
         ("cursor", "[]", "has no object at the top"),
         ("codex", "a = = 1", "is not valid TOML"),

@@ -1,100 +1,60 @@
-//! Converts JSON with comments and trailing commas, as editors accept it, to plain JSON.
+//! JSON with comments and trailing commas, as editors accept it in their configuration files.
 
-/// Replaces comments and trailing commas with spaces, so that lines and columns stay the same.
-pub(crate) fn to_json(text: &str) -> String {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    without_trailing_commas(&without_comments(text))
+use jsonc_parser::ParseOptions;
+use jsonc_parser::cst::CstRootNode;
+use jsonc_parser::errors::ParseError;
+use serde_json::Value as Json;
+
+/// Of all extensions of JSON that the library knows, only the two that editors accept.
+const SYNTAX: ParseOptions = ParseOptions {
+    allow_comments: true,
+    allow_trailing_commas: true,
+    allow_loose_object_property_names: false,
+    allow_missing_commas: false,
+    allow_single_quoted_strings: false,
+    allow_hexadecimal_numbers: false,
+    allow_unary_plus_numbers: false,
+    allow_bare_decimal_point_numbers: false,
+    allow_non_finite_numbers: false,
+    allow_extended_string_escapes: false,
+};
+
+/// The text as a tree that keeps comments and whitespace, for editing.
+pub(crate) fn tree(text: &str) -> Result<CstRootNode, ParseError> {
+    CstRootNode::parse(text, &SYNTAX)
 }
 
-fn without_comments(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut chars = text.chars().peekable();
-    let mut state = JsoncState::Code;
-    while let Some(c) = chars.next() {
-        let next = chars.peek().copied();
-        let blank = if c == '\n' || c == '\r' { c } else { ' ' };
-        match (state, c, next) {
-            (JsoncState::Code, '/', Some('/')) => {
-                state = JsoncState::Line;
-                out.push(' ');
-            }
-            (JsoncState::Code, '/', Some('*')) => {
-                chars.next();
-                state = JsoncState::Block;
-                out.push_str("  ");
-            }
-            (JsoncState::Line, '\n', _) => {
-                state = JsoncState::Code;
-                out.push(c);
-            }
-            (JsoncState::Block, '*', Some('/')) => {
-                chars.next();
-                state = JsoncState::Code;
-                out.push_str("  ");
-            }
-            (JsoncState::Line | JsoncState::Block, ..) => out.push(blank),
-            (JsoncState::Text, '\\', Some(escaped)) => {
-                chars.next();
-                out.extend([c, escaped]);
-            }
-            (JsoncState::Code | JsoncState::Text, '"', _) => {
-                state = if matches!(state, JsoncState::Code) {
-                    JsoncState::Text
-                } else {
-                    JsoncState::Code
-                };
-                out.push(c);
-            }
-            (JsoncState::Code | JsoncState::Text, ..) => out.push(c),
-        }
-    }
-    out
+/// The value of a text, which may begin with a byte order mark. `None` for a text without a value.
+pub(crate) fn read(text: &str) -> Result<Option<Json>, ParseError> {
+    Ok(tree(text.strip_prefix('\u{feff}').unwrap_or(text))?.to_serde_value())
 }
 
-#[derive(Clone, Copy)]
-enum JsoncState {
-    Code,
-    Text,
-    Line,
-    Block,
-}
-
-fn without_trailing_commas(text: &str) -> String {
-    let mut out = Vec::with_capacity(text.len());
-    let mut in_text = false;
-    let mut escaped = false;
-    // Position of the last comma, while only whitespace has followed it.
-    let mut comma = None;
-    for c in text.chars() {
-        match c {
-            _ if in_text => {
-                in_text = escaped || c != '"';
-                escaped = c == '\\' && !escaped;
-            }
-            '"' => (in_text, comma) = (true, None),
-            ',' => comma = Some(out.len()),
-            '}' | ']' => {
-                if let Some(place) = comma.take().and_then(|comma: usize| out.get_mut(comma)) {
-                    *place = ' ';
-                }
-            }
-            c if c.is_whitespace() => {}
-            _ => comma = None,
-        }
-        out.push(c);
-    }
-    out.into_iter().collect()
+/// Why a text cannot be read, without the place. As part of a sentence, it begins with a small letter.
+pub(crate) fn reason(error: &ParseError) -> String {
+    let reason = error.kind().to_string();
+    let mut chars = reason.chars();
+    chars.next().into_iter().flat_map(char::to_lowercase).chain(chars).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
-    fn comments_and_trailing_commas_go_and_texts_stay() {
-        let text = "{ // a \"b\"\n \"x\": \"//,]\\\"\", /* , */ \"y\": [1, 2, ], }";
-        let json: serde_json::Value = serde_json::from_str(&to_json(text)).unwrap();
-        assert_eq!(json, serde_json::json!({"x": "//,]\"", "y": [1, 2]}));
-        assert_eq!(to_json("a/*b\nc*/d//e"), "a   \n   d   ");
+    fn comments_and_trailing_commas_are_skipped_and_strings_stay() {
+        let text = "\u{feff}{ // a \"b\"\n \"x\": \"//,]\\\"\", /* , */ \"y\": [1, 2, ], }";
+        assert_eq!(read(text).unwrap(), Some(json!({"x": "//,]\"", "y": [1, 2]})));
+        assert_eq!(read("// nothing else").unwrap(), None);
+    }
+
+    #[test]
+    fn other_extensions_of_json_are_refused() {
+        for text in ["{a: 1}", "{'a': 1}", "[1 2]", "[0x1]", "[+1]", "[.5]", "[NaN]", "[1,,]", "{} {}"] {
+            assert!(read(text).is_err(), "{text}");
+        }
+        let deep = "[".repeat(100_000);
+        assert_eq!(reason(&read(&deep).unwrap_err()), "maximum nesting depth exceeded");
     }
 }

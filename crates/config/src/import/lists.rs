@@ -44,14 +44,12 @@ pub(super) fn json_lists(
     text: &str,
     scope: ImportScope<'_>,
 ) -> Result<Vec<ImportedServers>, Problems> {
-    let json: Json = serde_json::from_str(&jsonc::to_json(text)).map_err(|error| {
-        let at = Extent::point(error.line(), error.column().max(1));
-        // The reason without its position, which the problem shows separately.
-        let reason = error.to_string();
-        let reason = reason.split(" at line ").next().unwrap_or_default();
-        let problem = ConfigProblem::error(format!("not valid JSON: {reason}"));
+    let json = jsonc::read(text).map_err(|error| {
+        let at = Extent::point(error.line_display(), error.column_display());
+        let problem = ConfigProblem::error(format!("not valid JSON: {}", jsonc::reason(&error)));
         Box::new(source.locate(&ValueOrigin::File(at), problem))
     })?;
+    let json = json.unwrap_or_default();
     let start = ValueOrigin::File(Extent::point(1, 1));
     let located = |problem: BoxedProblem| {
         Problems::from(Box::new(ConfigProblem { place: Some(source.place(&start)), ..*problem }))

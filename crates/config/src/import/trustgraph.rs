@@ -29,7 +29,7 @@ pub(super) struct TrustGraphTool {
 
 /// The content of the file; `None` if it is not a TrustGraph file.
 pub(super) fn read(text: &str) -> Option<TrustGraphFile> {
-    let json: Json = serde_json::from_str(&jsonc::to_json(text)).ok()?;
+    let json: Json = jsonc::read(text).ok()??;
     let mut file = TrustGraphFile::default();
     match &json {
         Json::Object(tool) if is_tool(&json) => file.add_tool(&id_of(tool), &json),
