@@ -1,22 +1,41 @@
-//! CORS for the origins in `security.allowed_origins`: the response headers that let a browser's page send requests and
-//! read responses.
+//! CORS for the origins in `security.allowed_origins`: lets their pages send requests and read responses in a browser.
 //!
 //! Other origins get no CORS headers. `*` is never sent, and cookies are never allowed: credentials are sent in a header.
 
-use axum::body::Body;
-use axum::http::{
-    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header,
-};
+use std::sync::LazyLock;
+use std::time::Duration;
 
-use crate::origin_check::{HostPolicy, RESOURCE_POLICY};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 
-const METHODS: &str = "GET, POST, PUT, PATCH, DELETE";
+use crate::origin_check::HostPolicy;
+
+/// Answers preflights, which carry no credentials, and adds the CORS headers to other responses. Only for requests that
+/// [`is_allowed_page`] accepts.
+pub(crate) static LAYER: LazyLock<CorsLayer> = LazyLock::new(|| {
+    CorsLayer::new()
+        .allow_origin(AllowOrigin::mirror_request())
+        .allow_methods(METHODS)
+        .allow_headers(AllowHeaders::mirror_request())
+        .expose_headers(READABLE)
+        .max_age(MAX_AGE)
+        .vary([header::ORIGIN])
+});
+
+const METHODS: [Method; 5] =
+    [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
 /// The response headers that a page may read.
-const READABLE: &str =
-    "Mcp-Session-Id, Mcp-Protocol-Version, WWW-Authenticate, Retry-After, X-Result-Bytes";
-/// Two hours, the maximum of some browsers.
-const MAX_AGE: &str = "7200";
-/// Request headers that a page may send, and prefixes of further ones.
+const READABLE: [HeaderName; 5] = [
+    HeaderName::from_static("mcp-session-id"),
+    HeaderName::from_static("mcp-protocol-version"),
+    header::WWW_AUTHENTICATE,
+    header::RETRY_AFTER,
+    HeaderName::from_static("x-result-bytes"),
+];
+/// The maximum of some browsers.
+const MAX_AGE: Duration = Duration::from_hours(2);
+/// Request headers that a page may send, and prefixes of further ones. The layer itself can allow a list or everything,
+/// but no prefix.
 const KNOWN: [&str; 9] = [
     "accept",
     "authorization",
@@ -28,65 +47,34 @@ const KNOWN: [&str; 9] = [
     "mcp-session-id",
     "x-api-key",
 ];
-const KNOWN_KINDS: [&str; 2] = ["mcp-param-", "x-mcp-"];
+const KNOWN_PREFIXES: [&str; 2] = ["mcp-param-", "x-mcp-"];
 
-/// An allowed origin of a request.
-#[derive(Debug)]
-pub(crate) struct Page(HeaderValue);
+/// Whether the request comes from a page of an allowed origin. Costs one header lookup, and only where origins are
+/// configured.
+pub(crate) fn is_allowed_page(policy: &HostPolicy, headers: &HeaderMap) -> bool {
+    !policy.origins.is_empty()
+        && headers.get(header::ORIGIN).is_some_and(|origin| {
+            policy.origins.iter().any(|allowed| origin == allowed.as_str())
+        })
+}
 
-impl Page {
-    /// The origin of the request, if it is allowed. Requests cost one header lookup, and only where origins are configured.
-    pub(crate) fn of(policy: &HostPolicy, headers: &HeaderMap) -> Option<Self> {
-        if policy.origins.is_empty() {
-            return None;
-        }
-        let origin = headers.get(header::ORIGIN)?;
-        policy
-            .origins
-            .iter()
-            .any(|allowed| origin == allowed.as_str())
-            .then(|| Self(origin.clone()))
-    }
-
-    /// Whether the request is a CORS preflight.
-    pub(crate) fn is_preflight<B>(request: &Request<B>) -> bool {
-        request.method() == Method::OPTIONS
-            && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
-    }
-
-    /// The response to a preflight. It needs no credentials, because browsers send none; the request that follows does.
-    pub(crate) fn preflight(headers: &HeaderMap) -> Response<Body> {
-        let mut answer = Response::new(Body::empty());
-        *answer.status_mut() = StatusCode::NO_CONTENT;
-        let allowed = answer.headers_mut();
-        allowed.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(METHODS));
-        allowed.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static(MAX_AGE));
-        let wanted = headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS);
-        if let Some(wanted) = wanted.filter(|wanted| are_known(wanted)) {
-            allowed.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, wanted.clone());
-        }
-        answer
-    }
-
-    /// Adds the headers that let the page read the response.
-    pub(crate) fn may_read(self, answer: &mut HeaderMap) {
-        answer.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, self.0);
-        answer.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(READABLE));
-        answer.append(header::VARY, HeaderValue::from_static("Origin"));
-        answer.insert(RESOURCE_POLICY, HeaderValue::from_static("cross-origin"));
+/// Removes the requested headers from a preflight unless all of them have a meaning here, so that [`LAYER`] allows none.
+pub(crate) fn refuse_unknown_headers(preflight: &mut HeaderMap) {
+    let requested = preflight.get(header::ACCESS_CONTROL_REQUEST_HEADERS);
+    if requested.is_some_and(|requested| !are_known(requested)) {
+        preflight.remove(header::ACCESS_CONTROL_REQUEST_HEADERS);
     }
 }
 
-/// Whether all of the requested headers have a meaning here. One unknown header refuses the whole list.
-fn are_known(wanted: &HeaderValue) -> bool {
+fn are_known(requested: &HeaderValue) -> bool {
     let is_known = |name: &str| {
         let name = name.trim().to_ascii_lowercase();
         KNOWN.contains(&name.as_str())
-            || KNOWN_KINDS.iter().any(|kind| {
-                name.strip_prefix(kind).is_some_and(|rest| HeaderName::try_from(rest).is_ok())
+            || KNOWN_PREFIXES.iter().any(|prefix| {
+                name.strip_prefix(prefix).is_some_and(|rest| HeaderName::try_from(rest).is_ok())
             })
     };
-    wanted.to_str().is_ok_and(|wanted| wanted.split(',').all(is_known))
+    requested.to_str().is_ok_and(|requested| requested.split(',').all(is_known))
 }
 
 #[cfg(test)]
@@ -94,20 +82,11 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(wanted: &str, is_mirrored: bool) {
-        let policy =
-            HostPolicy { origins: vec!["https://app.example.com".into()], ..HostPolicy::default() };
-        let request = Request::builder()
-            .method(Method::OPTIONS)
-            .header("origin", "https://app.example.com")
-            .header("access-control-request-method", "POST")
-            .header("access-control-request-headers", wanted)
-            .body(())
-            .unwrap();
-        assert!(Page::of(&policy, request.headers()).is_some() && Page::is_preflight(&request));
-        let answer = Page::preflight(request.headers());
-        let mirrored = answer.headers().get("access-control-allow-headers");
-        assert_eq!(mirrored.map(|it| it.to_str().unwrap()), is_mirrored.then_some(wanted));
+    fn check(requested: &str, is_kept: bool) {
+        let name = header::ACCESS_CONTROL_REQUEST_HEADERS;
+        let mut headers = HeaderMap::from_iter([(name.clone(), requested.parse().unwrap())]);
+        refuse_unknown_headers(&mut headers);
+        assert_eq!(headers.contains_key(name), is_kept, "{requested}");
     }
 
     #[test]
@@ -131,7 +110,7 @@ mod tests {
             let policy = HostPolicy { origins, ..HostPolicy::default() };
             let mut headers = HeaderMap::new();
             headers.extend(origin.map(|origin| (header::ORIGIN, origin.parse().unwrap())));
-            Page::of(&policy, &headers).is_some()
+            is_allowed_page(&policy, &headers)
         };
         let app = "https://app.example.com";
         assert!(page(&[app], Some(app)));

@@ -16,12 +16,13 @@ use axum::{Error, Router};
 use bytes::Buf;
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
+use tower::{Layer, ServiceExt};
 
 use crate::authorize::{self, AuthDecision};
 use crate::connections::{ConnectionState, RequestInProgress};
-use crate::cross_origin::Page;
+use crate::cross_origin::{self, is_allowed_page};
 use crate::mcp::{self, BodyChunk, McpEndpoint};
-use crate::origin_check::{forbidden, hardened};
+use crate::origin_check::{RESOURCE_POLICY, forbidden, hardened};
 use crate::server_state::Shared;
 use crate::stream_auth::{Credentials, Leased};
 
@@ -64,20 +65,35 @@ impl<M: McpEndpoint> Dispatcher<M> {
     ) -> Result<Response<TrackedBody<M::Body>>, Infallible> {
         let asking = connection.begin_request(request.version());
         let policy = self.shared.hosts.current();
-        let page = Page::of(&policy, request.headers());
-        let refusal = policy.refusal(request.headers(), request.uri().authority());
-        let mut response = match (refusal, &page) {
-            (Some(detail), _) => forbidden(detail).map(ResponseBody::Other),
-            (None, Some(_)) if Page::is_preflight(&request) => {
-                Page::preflight(request.headers()).map(ResponseBody::Other)
-            }
-            (None, _) => self.dispatch(asking.connection(), request).await,
+        let is_page = is_allowed_page(&policy, request.headers());
+        let mut response = match policy.refusal(request.headers(), request.uri().authority()) {
+            Some(detail) => forbidden(detail).map(ResponseBody::Other),
+            // Boxed: the future is large, and most requests do not come from a browser.
+            None if is_page => Box::pin(self.dispatch_page(asking.connection(), request)).await,
+            None => self.dispatch(asking.connection(), request).await,
         };
         hardened(&mut response);
-        if let Some(page) = page {
-            page.may_read(response.headers_mut());
+        if is_page {
+            let policy = HeaderValue::from_static("cross-origin");
+            response.headers_mut().insert(RESOURCE_POLICY, policy);
         }
         Ok(response.map(|body| TrackedBody::new(body, asking)))
+    }
+
+    /// Responds to a page of an allowed origin, with the headers that let it read the response.
+    async fn dispatch_page(
+        &self,
+        connection: &ConnectionState,
+        mut request: Request<Incoming>,
+    ) -> Response<ResponseBody<M::Body>> {
+        cross_origin::refuse_unknown_headers(request.headers_mut());
+        let dispatching = tower::service_fn(async |request| {
+            Ok::<_, Infallible>(self.dispatch(connection, request).await)
+        });
+        match cross_origin::LAYER.layer(dispatching).oneshot(request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        }
     }
 
     async fn dispatch(
@@ -123,7 +139,6 @@ impl<M: McpEndpoint> Dispatcher<M> {
     }
 
     async fn route(&self, request: Request) -> Response<Body> {
-        use tower::ServiceExt;
         match self.router.clone().oneshot(request).await {
             Ok(response) => response.into_response(),
             Err(never) => match never {},
@@ -134,6 +149,13 @@ impl<M: McpEndpoint> Dispatcher<M> {
 /// Whether a stateless request opens an event stream. An encoded header value is treated as if it does.
 fn may_listen(method: &HeaderValue) -> bool {
     method == "subscriptions/listen" || method.as_bytes().starts_with(b"=?")
+}
+
+/// An empty body, as the response to a preflight has.
+impl<B> Default for ResponseBody<B> {
+    fn default() -> Self {
+        Self::Other(Body::empty())
+    }
 }
 
 impl<B> HttpBody for ResponseBody<B>
