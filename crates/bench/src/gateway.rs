@@ -4,6 +4,7 @@
 mod calls;
 mod contest;
 mod fixed;
+mod instructions;
 mod lists;
 mod memory;
 mod process;
@@ -17,10 +18,12 @@ use std::path::Path;
 use calls::Cast;
 
 pub(crate) use fixed::run as fixed;
+pub(crate) use instructions::measure as measure_instructions;
 pub(crate) use memory::allow_many_files;
 pub(crate) use process::Process;
 pub(crate) use proxy::run as proxy;
 pub(crate) use upstream::run as upstream;
+use upstream::{ECHO, ECHO_EVENTS};
 
 /// Prints the table. A failing request is an error; a slow one is not.
 pub(crate) async fn measure(program: &Path) -> anyhow::Result<()> {
@@ -48,11 +51,19 @@ pub(crate) async fn measure_calls(program: &Path) -> anyhow::Result<()> {
     calls::many_connections(&cast, &mut std::io::stdout()).await
 }
 
-/// Starts a gateway in front of a server of each era.
+/// Starts a gateway in front of servers of each era and of both.
 fn calling(program: &Path, upstream: &Process, directory: &Path) -> anyhow::Result<Process> {
-    let servers =
-        [server("old", "legacy", upstream, "/echo"), server("new", "modern", upstream, "/echo")];
-    Process::gateway(program, &directory.join("calls"), &config(&servers))
+    Process::gateway(program, &directory.join("calls"), &calling_config(upstream))
+}
+
+fn calling_config(upstream: &Process) -> String {
+    let server = |name, era, path| server(name, era, upstream, path);
+    config(&[
+        server("session", "legacy", ECHO),
+        server("stateless", "modern", ECHO),
+        server("both", "auto", ECHO),
+        server("events", "legacy", ECHO_EVENTS),
+    ])
 }
 
 /// A configuration whose limits are never reached, so that the bare path is measured.

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use anyhow::{Context, bail, ensure};
 use tokio::runtime::Builder;
 
-const USAGE: &str = "usage: switchboard-bench [gateway | gateway-calls | turns] PATH_TO_SWITCHBOARD, or switchboard-bench render | sessions | parsing";
+const USAGE: &str = "usage: switchboard-bench [gateway | gateway-calls | gateway-instructions | turns] PATH_TO_SWITCHBOARD, or switchboard-bench render | sessions | parsing";
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -44,6 +44,10 @@ fn main() -> anyhow::Result<()> {
         ["gateway-calls", program] => {
             let program = built(program)?;
             one_thread()?.block_on(gateway::measure_calls(&program))
+        }
+        ["gateway-instructions", program] => {
+            let program = built(program)?;
+            one_thread()?.block_on(gateway::measure_instructions(&program))
         }
         [program] => {
             let program = built(program)?;

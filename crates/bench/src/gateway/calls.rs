@@ -1,9 +1,11 @@
-//! `tools/call` directly to the server, through the bare proxy and through the gateway, in both eras.
+//! `tools/call` directly to the server, through the bare proxy and through the gateway, in both eras. Each connection of a
+//! session-era client has a session of its own.
 
 use std::io::Write;
 
 use super::contest::{Contestant, Measured, run};
 use super::process::Process;
+use super::upstream::{ECHO, ECHO_EVENTS};
 use super::wire::{Client, Era, Place, Question};
 
 const MANY: usize = 32;
@@ -16,38 +18,48 @@ pub(crate) struct Cast<'a> {
 }
 
 /// A measured configuration: target, era, and the baseline that it is compared with.
-struct Part<'a> {
-    name: &'static str,
-    process: &'a Process,
+pub(crate) struct Part<'a> {
+    pub(crate) name: &'static str,
+    pub(crate) process: &'a Process,
     path: &'static str,
     tool: &'static str,
     era: Era,
     direct: usize,
-    proxy: usize,
+    pub(crate) proxy: usize,
 }
 
 impl<'a> Cast<'a> {
-    fn parts(&self) -> [Part<'a>; 8] {
-        let part = |name, process, path, tool, era| {
-            let is_modern = usize::from(era == Era::Modern);
-            Part { name, process, path, tool, era, direct: is_modern, proxy: 2 + is_modern }
+    /// The servers of the gateway are named after the eras that they speak; `events` is one of the session era that
+    /// answers with event streams.
+    pub(crate) fn parts(&self) -> [Part<'a>; 13] {
+        use Era::{Session, Stateless};
+        let part = |name, process, path, tool, era, direct| {
+            Part { name, process, path, tool, era, direct, proxy: 3 + direct }
         };
-        let (direct, proxy, gateway) = (self.upstream, self.proxy, self.gateway);
+        let direct = |name, path, era| part(name, self.upstream, path, "echo", era, 0);
+        let proxy = |name, path, era| part(name, self.proxy, path, "echo", era, 0);
+        let gateway = |name, tool, era, like| part(name, self.gateway, "/mcp", tool, era, like);
         [
-            part("direct, legacy", direct, "/echo", "echo", Era::Legacy),
-            part("direct, modern", direct, "/echo", "echo", Era::Modern),
-            part("bare proxy, legacy", proxy, "/echo", "echo", Era::Legacy),
-            part("bare proxy, modern", proxy, "/echo", "echo", Era::Modern),
-            part("gateway, legacy to legacy", gateway, "/mcp", "old__echo", Era::Legacy),
-            part("gateway, modern to modern", gateway, "/mcp", "new__echo", Era::Modern),
-            part("gateway, legacy to modern", gateway, "/mcp", "new__echo", Era::Legacy),
-            part("gateway, modern to legacy", gateway, "/mcp", "old__echo", Era::Modern),
+            direct("direct, session", ECHO, Session),
+            direct("direct, stateless", ECHO, Stateless),
+            direct("direct, session, events", ECHO_EVENTS, Session),
+            proxy("bare proxy, session", ECHO, Session),
+            proxy("bare proxy, stateless", ECHO, Stateless),
+            proxy("bare proxy, session, events", ECHO_EVENTS, Session),
+            gateway("gateway, session to session", "session__echo", Session, 0),
+            gateway("gateway, session to stateless", "stateless__echo", Session, 0),
+            gateway("gateway, session to both", "both__echo", Session, 0),
+            gateway("gateway, session to events", "events__echo", Session, 2),
+            gateway("gateway, stateless to session", "session__echo", Stateless, 1),
+            gateway("gateway, stateless to stateless", "stateless__echo", Stateless, 1),
+            gateway("gateway, stateless to both", "both__echo", Stateless, 1),
         ]
     }
 }
 
-impl<'a> Part<'a> {
-    async fn contestant(&self, connections: usize) -> anyhow::Result<Contestant<'a>> {
+impl Part<'_> {
+    /// The clients of this part, each with a connection and, in the session era, a session of its own.
+    pub(crate) async fn clients(&self, connections: usize) -> anyhow::Result<Vec<Client>> {
         let place = Place { address: self.process.address.clone(), path: self.path.into() };
         let mut clients = Vec::new();
         for number in 0..connections {
@@ -55,10 +67,10 @@ impl<'a> Part<'a> {
             let question = Question::Call { tool: self.tool.into(), text };
             clients.push(Client::open(&place, self.era, question).await?);
         }
-        Ok(Contestant { name: self.name.into(), process: self.process, clients })
+        Ok(clients)
     }
 
-    fn is_compared(&self) -> bool {
+    pub(crate) fn is_compared(&self) -> bool {
         self.path == "/mcp"
     }
 }
@@ -66,7 +78,8 @@ impl<'a> Part<'a> {
 async fn measure(parts: &[Part<'_>], connections: usize) -> anyhow::Result<Vec<Measured>> {
     let mut contestants = Vec::new();
     for part in parts {
-        contestants.push(part.contestant(connections).await?);
+        let clients = part.clients(connections).await?;
+        contestants.push(Contestant { name: part.name.into(), process: part.process, clients });
     }
     run(contestants).await
 }
@@ -77,11 +90,11 @@ pub(crate) async fn one_connection(cast: &Cast<'_>, out: &mut impl Write) -> any
     writeln!(out, "\ntools/call, 1 connection; added to the direct call; aim: added p50 < 150 µs")?;
     writeln!(
         out,
-        "{:<30} {:>10} {:>10} {:>12} {:>12}",
+        "{:<32} {:>10} {:>10} {:>12} {:>12}",
         "", "p50 µs", "p99 µs", "added p50", "added p99"
     )?;
     for (part, this) in parts.iter().zip(&measured) {
-        write!(out, "{:<30} {:>10.0} {:>10.0}", this.name, this.p50, this.p99)?;
+        write!(out, "{:<32} {:>10.0} {:>10.0}", this.name, this.p50, this.p99)?;
         match measured.get(part.direct).filter(|direct| direct.name != this.name) {
             Some(direct) => {
                 let (p50, p99) = (this.p50 - direct.p50, this.p99 - direct.p99);
@@ -102,13 +115,13 @@ pub(crate) async fn many_connections(cast: &Cast<'_>, out: &mut impl Write) -> a
     )?;
     writeln!(
         out,
-        "{:<30} {:>10} {:>10} {:>12} {:>12} {:>10} {:>12}",
+        "{:<32} {:>10} {:>10} {:>12} {:>12} {:>10} {:>12}",
         "", "calls/s", "p50 µs", "sleeps/call", "CPU µs/call", "in kernel", "x proxy CPU"
     )?;
     for (part, this) in parts.iter().zip(&measured) {
         write!(
             out,
-            "{:<30} {:>10.0} {:>10.0} {:>12.2} {:>12.1} {:>10.1}",
+            "{:<32} {:>10.0} {:>10.0} {:>12.2} {:>12.1} {:>10.1}",
             this.name, this.per_second, this.p50, this.sleeps, this.cpu, this.system
         )?;
         match measured.get(part.proxy).filter(|_| part.is_compared()) {

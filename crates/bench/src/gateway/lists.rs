@@ -30,14 +30,14 @@ pub(crate) async fn measure(
         let tools = server("many", "legacy", upstream, &format!("/tools/{size}"));
         let gateway = Process::gateway(program, &directory, &config(&[tools]))?;
         let place = Place { address: gateway.address.clone(), path: "/mcp".into() };
-        let legacy = Client::open(&place, Era::Legacy, Question::List { size }).await?;
-        let modern = Client::open(&place, Era::Modern, Question::List { size }).await?;
+        let session = Client::open(&place, Era::Session, Question::List { size }).await?;
+        let stateless = Client::open(&place, Era::Stateless, Question::List { size }).await?;
         let file = directory.join("fixed.json");
-        std::fs::write(&file, legacy.answer())?;
+        std::fs::write(&file, session.answer())?;
         let fixed = Process::peer(&["fixed", &file.display().to_string()])?;
         let place = Place { address: fixed.address.clone(), path: "/".into() };
         let client = Client::of_fixed(&place, Question::List { size }).await?;
-        let bytes = legacy.answer().len();
+        let bytes = session.answer().len();
         let contestant = |name: &str, process, client| Contestant {
             name: format!("{size} tools, {name}"),
             process,
@@ -45,8 +45,8 @@ pub(crate) async fn measure(
         };
         let measured = run(vec![
             contestant("fixed answer", &fixed, client),
-            contestant("gateway, legacy", &gateway, legacy),
-            contestant("gateway, modern", &gateway, modern),
+            contestant("gateway, session", &gateway, session),
+            contestant("gateway, stateless", &gateway, stateless),
         ]);
         show(&measured.await?, bytes, out)?;
     }

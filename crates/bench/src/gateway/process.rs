@@ -1,7 +1,7 @@
 //! The processes under test: their start, address and resource usage.
 
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -36,19 +36,54 @@ impl CpuTime {
     }
 }
 
+/// The tool that a process runs under.
+#[derive(Debug)]
+pub(crate) enum Tool {
+    None,
+    /// Counts instructions, and writes the counts to this file with a number appended.
+    Callgrind(PathBuf),
+}
+
+impl Tool {
+    fn command(&self, program: &Path) -> Command {
+        match self {
+            Self::None => Command::new(program),
+            Self::Callgrind(file) => {
+                let mut command = Command::new("valgrind");
+                command.args(["--quiet", "--tool=callgrind"]);
+                command.arg(format!("--callgrind-out-file={}", file.display())).arg(program);
+                command
+            }
+        }
+    }
+}
+
 impl Process {
     /// Starts another mode of this program.
     pub(crate) fn peer(arguments: &[&str]) -> anyhow::Result<Self> {
-        let mut command = Command::new(std::env::current_exe()?);
+        Self::peer_under(&Tool::None, arguments)
+    }
+
+    pub(crate) fn peer_under(tool: &Tool, arguments: &[&str]) -> anyhow::Result<Self> {
+        let mut command = tool.command(&std::env::current_exe()?);
         command.arg("peer").args(arguments).stderr(Stdio::inherit());
         Self::start(command)
     }
 
     pub(crate) fn gateway(program: &Path, directory: &Path, yaml: &str) -> anyhow::Result<Self> {
+        Self::gateway_under(&Tool::None, program, directory, yaml)
+    }
+
+    pub(crate) fn gateway_under(
+        tool: &Tool,
+        program: &Path,
+        directory: &Path,
+        yaml: &str,
+    ) -> anyhow::Result<Self> {
         let config = directory.join("switchboard.yaml");
         std::fs::create_dir_all(directory)?;
         std::fs::write(&config, yaml)?;
-        let mut command = Command::new(program);
+        let mut command = tool.command(program);
         command.arg("--config").arg(config).arg("--data-dir").arg(directory.join("data"));
         let log = directory.join("log");
         command.args(["--quiet", "serve", "--listen", "127.0.0.1:0"]);
@@ -61,7 +96,8 @@ impl Process {
 
     fn start(mut command: Command) -> anyhow::Result<Self> {
         // Standard input stays open while this process lives: the peers end when it closes.
-        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let child = spawned.with_context(|| format!("cannot start {command:?}"))?;
         let mut process = Self { child, address: String::new() };
         let stdout = process.child.stdout.take().context("no output")?;
         let mut output = BufReader::new(stdout);
@@ -76,6 +112,10 @@ impl Process {
         // Keeps the pipe open without reading it: writing to a closed pipe would fail, and the output is small.
         process.child.stdout = Some(output.into_inner());
         Ok(process)
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// CPU time of all threads, including those that ended.

@@ -13,14 +13,14 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-pub(crate) const MODERN_VERSION: &str = "2026-07-28";
-const LEGACY_VERSION: &str = "2025-11-25";
+pub(crate) const STATELESS_VERSION: &str = "2026-07-28";
+const SESSION_VERSION: &str = "2025-11-25";
 
 /// The era of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Era {
-    Legacy,
-    Modern,
+    Session,
+    Stateless,
 }
 
 /// The address that a client connects to.
@@ -77,21 +77,24 @@ impl Connection {
         self.headers.remove(&session);
         self.headers.remove(&version);
         let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
-            "protocolVersion": LEGACY_VERSION,
-            "capabilities": {},
+            "protocolVersion": SESSION_VERSION,
+            // As editors declare them. For such a client the gateway opens a session with a server of both eras, because
+            // only there the server can ask it something.
+            "capabilities": {"roots": {"listChanged": true}, "sampling": {}, "elicitation": {}},
             "clientInfo": {"name": "bench", "version": "1"},
         }});
         let (status, headers, body) = self.post(hello.to_string().into()).await?;
-        let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let data = body.strip_prefix(b"event: message\ndata: ").unwrap_or(&body);
+        let answer: Value = serde_json::from_slice(data).unwrap_or_default();
         let agreed = answer.pointer("/result/protocolVersion");
         ensure!(
-            status == StatusCode::OK && agreed.is_some_and(|agreed| agreed == LEGACY_VERSION),
+            status == StatusCode::OK && agreed.is_some_and(|agreed| agreed == SESSION_VERSION),
             "initialize was answered with {status}: {}",
             String::from_utf8_lossy(&body)
         );
         let id = headers.get(&session).context("initialize gave no session")?.clone();
         self.headers.insert(session, id.clone());
-        self.headers.insert(version, HeaderValue::from_static(LEGACY_VERSION));
+        self.headers.insert(version, HeaderValue::from_static(SESSION_VERSION));
         let done = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
         let (status, ..) = self.post(Bytes::from_static(done.as_bytes())).await?;
         ensure!(status == StatusCode::ACCEPTED, "initialized was answered with {status}");
@@ -105,7 +108,7 @@ impl Connection {
     ) -> anyhow::Result<Response<Incoming>> {
         self.headers.remove(header::CONTENT_TYPE);
         self.headers.insert("mcp-session-id", session);
-        self.headers.insert("mcp-protocol-version", HeaderValue::from_static(LEGACY_VERSION));
+        self.headers.insert("mcp-protocol-version", HeaderValue::from_static(SESSION_VERSION));
         let answer = self.send(Method::GET, Bytes::new()).await?;
         ensure!(answer.status() == StatusCode::OK, "GET was answered with {}", answer.status());
         Ok(answer)
@@ -132,9 +135,9 @@ impl Question {
             Self::Call { tool, text } => json!({"name": tool, "arguments": {"text": text}}),
             Self::List { .. } => json!({}),
         };
-        if era == Era::Modern {
+        if era == Era::Stateless {
             params["_meta"] = json!({
-                "io.modelcontextprotocol/protocolVersion": MODERN_VERSION,
+                "io.modelcontextprotocol/protocolVersion": STATELESS_VERSION,
                 "io.modelcontextprotocol/clientCapabilities": {},
                 "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1"},
             });
@@ -148,7 +151,7 @@ impl Question {
             format!("wrong answer to {self:?}: {start}")
         };
         let result = answer.get("result").filter(|_| answer["id"] == 7).ok_or_else(wrong)?;
-        let is_finished = era == Era::Legacy || result["resultType"] == "complete";
+        let is_finished = era == Era::Session || result["resultType"] == "complete";
         let is_right = match self {
             Self::Call { text, .. } => {
                 result["isError"] != true && result["content"][0]["text"] == text.as_str()
@@ -175,10 +178,10 @@ impl Client {
     pub(crate) async fn open(place: &Place, era: Era, question: Question) -> anyhow::Result<Self> {
         let mut connection = Connection::open(place).await?;
         match era {
-            Era::Legacy => drop(connection.initialize().await?),
-            Era::Modern => {
+            Era::Session => drop(connection.initialize().await?),
+            Era::Stateless => {
                 let headers = &mut connection.headers;
-                headers.insert("mcp-protocol-version", HeaderValue::from_static(MODERN_VERSION));
+                headers.insert("mcp-protocol-version", HeaderValue::from_static(STATELESS_VERSION));
                 headers.insert("mcp-method", HeaderValue::from_static(question.method()));
                 if let Question::Call { tool, .. } = &question {
                     headers.insert("mcp-name", HeaderValue::from_str(tool)?);
@@ -194,8 +197,8 @@ impl Client {
     /// A client for a server with fixed responses and without sessions.
     pub(crate) async fn of_fixed(place: &Place, question: Question) -> anyhow::Result<Self> {
         let connection = Connection::open(place).await?;
-        let body = question.message(Era::Legacy).to_string().into();
-        let mut client = Self { connection, era: Era::Legacy, question, body, right: Bytes::new() };
+        let body = question.message(Era::Session).to_string().into();
+        let mut client = Self { connection, era: Era::Session, question, body, right: Bytes::new() };
         client.ask().await?;
         Ok(client)
     }
@@ -206,7 +209,8 @@ impl Client {
         if status == StatusCode::OK && body == self.right {
             return Ok(());
         }
-        let answer = serde_json::from_slice(&body).unwrap_or_default();
+        let data = body.strip_prefix(b"event: message\ndata: ").unwrap_or(&body);
+        let answer = serde_json::from_slice(data).unwrap_or_default();
         if status != StatusCode::OK {
             bail!("{} was answered with {status}: {answer}", self.question.method());
         }
