@@ -53,9 +53,9 @@ const KNOWN_PREFIXES: [&str; 2] = ["mcp-param-", "x-mcp-"];
 /// configured.
 pub(crate) fn is_allowed_page(policy: &HostPolicy, headers: &HeaderMap) -> bool {
     !policy.origins.is_empty()
-        && headers.get(header::ORIGIN).is_some_and(|origin| {
-            policy.origins.iter().any(|allowed| origin == allowed.as_str())
-        })
+        && headers
+            .get(header::ORIGIN)
+            .is_some_and(|origin| policy.origins.iter().any(|allowed| origin == allowed.as_str()))
 }
 
 /// Removes the requested headers from a preflight unless all of them have a meaning here, so that [`LAYER`] allows none.

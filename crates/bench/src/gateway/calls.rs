@@ -33,8 +33,14 @@ impl<'a> Cast<'a> {
     /// answers with event streams.
     pub(crate) fn parts(&self) -> [Part<'a>; 13] {
         use Era::{Session, Stateless};
-        let part = |name, process, path, tool, era, direct| {
-            Part { name, process, path, tool, era, direct, proxy: 3 + direct }
+        let part = |name, process, path, tool, era, direct| Part {
+            name,
+            process,
+            path,
+            tool,
+            era,
+            direct,
+            proxy: 3 + direct,
         };
         let direct = |name, path, era| part(name, self.upstream, path, "echo", era, 0);
         let proxy = |name, path, era| part(name, self.proxy, path, "echo", era, 0);

@@ -31,7 +31,10 @@ pub(crate) async fn measure(program: &Path) -> anyhow::Result<()> {
     let gateway = Process::gateway_under(&gateway_counts.tool(), program, &home, &config)?;
     let cast = Cast { upstream: &upstream, proxy: &proxy, gateway: &gateway };
     let mut out = std::io::stdout();
-    writeln!(out, "\ntools/call, {CONNECTIONS} connections; instructions without those of the kernel")?;
+    writeln!(
+        out,
+        "\ntools/call, {CONNECTIONS} connections; instructions without those of the kernel"
+    )?;
     writeln!(out, "{:<32} {:>16} {:>12}", "", "instructions", "x proxy")?;
     let mut measured = Vec::new();
     for part in cast.parts() {

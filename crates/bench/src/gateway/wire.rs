@@ -198,7 +198,8 @@ impl Client {
     pub(crate) async fn of_fixed(place: &Place, question: Question) -> anyhow::Result<Self> {
         let connection = Connection::open(place).await?;
         let body = question.message(Era::Session).to_string().into();
-        let mut client = Self { connection, era: Era::Session, question, body, right: Bytes::new() };
+        let mut client =
+            Self { connection, era: Era::Session, question, body, right: Bytes::new() };
         client.ask().await?;
         Ok(client)
     }

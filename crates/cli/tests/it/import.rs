@@ -205,7 +205,7 @@ fn import_says_what_it_cannot_read() {
     home.file("claude.json", CLAUDE);
     let broken = home.file("broken.yaml", "switchboard: [\n");
     assert_says!(home.line("import half.json").expect(1).stderr, @r#"
-    error: not valid JSON: EOF while parsing an object
+    error: not valid JSON: unterminated object
       --> half.json:1:16
        |
      1 | {"mcpServers": {

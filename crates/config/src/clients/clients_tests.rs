@@ -283,7 +283,7 @@ fn servers_leave_a_file_and_everything_else_stays() {
         projects,
         &["projects", "/a", "mcpServers"],
         &["x"],
-        "{\n  \"projects\": {\n    \"/a\": {\n      \"mcpServers\": {\n\"y\": {}\n      },\n      \"b\":  2\n    }\n  }\n}\n",
+        "{\n  \"projects\": {\n    \"/a\": {\n      \"mcpServers\": {\n \"y\": {}\n      },\n      \"b\":  2\n    }\n  }\n}\n",
     );
     check(ClientProgram::ClaudeCode, projects, &["projects", "/b", "mcpServers"], &["x"], projects);
     let toml = "# mine\nmodel = \"m\"\n\n[mcp_servers.x]\ncommand = \"x\"\n\n# of y\n[mcp_servers.y]\nurl = \"u\"\n";

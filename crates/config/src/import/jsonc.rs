@@ -51,7 +51,9 @@ mod tests {
 
     #[test]
     fn other_extensions_of_json_are_refused() {
-        for text in ["{a: 1}", "{'a': 1}", "[1 2]", "[0x1]", "[+1]", "[.5]", "[NaN]", "[1,,]", "{} {}"] {
+        for text in
+            ["{a: 1}", "{'a': 1}", "[1 2]", "[0x1]", "[+1]", "[.5]", "[NaN]", "[1,,]", "{} {}"]
+        {
             assert!(read(text).is_err(), "{text}");
         }
         let deep = "[".repeat(100_000);
