@@ -300,6 +300,6 @@ fn servers_leave_a_file_and_everything_else_stays() {
         "{\n  // mine\n  \"mcpServers\": {\n    // of x\n    \"x\": {},\n    // of y\n    \"y\": {}, // theirs\n  }, // c\n}",
         list,
         &["x"],
-        "{\n  // mine\n  \"mcpServers\": {\n    // of y\n    \"y\": {}, // theirs\n  }, // c\n}",
+        "{\n  // mine\n  \"mcpServers\": {\n    // of x\n    // of y\n    \"y\": {}, // theirs\n  }, // c\n}",
     );
 }
