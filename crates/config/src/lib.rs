@@ -48,5 +48,5 @@ pub use merge::{Merged, PresentServer, merge_into};
 pub use place::SourceLocation;
 pub use problem::{ConfigProblem, Problems, Severity, Snippet};
 pub use schema::json_schema;
-pub use template::has_reference;
+pub use template::{escape as escape_references, has_reference};
 pub use toolset_draft::{DraftSet, DraftTool, ToolsetDraft};

@@ -73,6 +73,9 @@ pub(crate) struct RawTool {
     #[serde(rename = "mcp-tool")]
     #[schemars(length(min = 1), extend("examples" = ["get_bank_balance", "bank.get_bank_balance"]))]
     pub(crate) mcp_tool: Option<String>,
+    /// With a `type`: the id under which TrustGraph's clients know the entry. Default: its `name`.
+    #[schemars(length(min = 1), extend("examples" = ["balance-tool"]))]
+    pub(crate) id: Option<String>,
     /// How many calls of this tool run at the same time.
     #[schemars(range(min = 1, max = 4_294_967_295u32), extend("examples" = [10]))]
     pub(crate) max_instances: Option<u32>,
@@ -431,6 +434,9 @@ pub(crate) struct RawGateway {
     /// tools that are available, and is notified of the others as they arrive.
     #[schemars(extend("default" = model::render_duration(model::DEFAULT_STARTUP_WAIT)))]
     pub(crate) startup_wait: Option<RawDuration>,
+    /// `true` serves TrustGraph's clients below `/trustgraph/`: they can manage tools, call them and ask the agent.
+    #[schemars(extend("default" = false))]
+    pub(crate) trustgraph: Option<bool>,
 }
 
 /// Accepted hosts, origins and tokens, and the addresses that servers of sessions may have.

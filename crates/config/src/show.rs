@@ -82,6 +82,7 @@ fn gateway(plan: &GatewayPlan, at: Option<At<'_>>, source: &SourceText<'_>) -> D
     fields.put("max_session_servers", json!(plan.max_session_servers));
     fields.put("max_body_bytes", json!(plan.max_body_bytes));
     fields.put("startup_wait", json!(render_duration(plan.startup_wait)));
+    fields.put("trustgraph", json!(plan.trustgraph));
     fields.done()
 }
 
@@ -135,6 +136,7 @@ fn tool_entry(tool: &ToolEntry, at: At<'_>, source: &SourceText<'_>) -> Doc {
     } else {
         fields.put("name", json!(tool.name));
     }
+    fields.put_written("id", tool.id.as_ref().map(|id| json!(id)));
     if let Some(prompt) = &tool.prompt {
         fields.put("type", json!("prompt"));
         fields.put("template", json!(prompt.template));

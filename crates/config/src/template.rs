@@ -62,8 +62,8 @@ pub fn has_reference(text: &str) -> bool {
     expand(text, |_| None).map_or(true, |expanded| expanded.substituted)
 }
 
-/// Escapes a text so that [`expand`] returns it unchanged.
-pub(crate) fn escape(text: &str) -> String {
+/// Escapes a text so that the configuration means it literally, without references.
+pub fn escape(text: &str) -> String {
     text.replace("${", "$${")
 }
 

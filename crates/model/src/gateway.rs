@@ -178,6 +178,8 @@ pub struct GatewayPlan {
     pub max_body_bytes: u64,
     /// How long a client that connects while servers are still connecting waits for their tools.
     pub startup_wait: Duration,
+    /// Whether TrustGraph's clients are served.
+    pub trustgraph: bool,
 }
 
 impl GatewayPlan {
@@ -204,6 +206,7 @@ impl Default for GatewayPlan {
             max_session_servers: DEFAULT_MAX_SESSION_SERVERS,
             max_body_bytes: DEFAULT_MAX_BODY_BYTES,
             startup_wait: DEFAULT_STARTUP_WAIT,
+            trustgraph: false,
         }
     }
 }

@@ -109,6 +109,8 @@ impl AdmissionMode {
 pub struct ToolEntry {
     /// `tool`, which applies to that tool of every server and to a built-in one, or `server.tool`.
     pub name: String,
+    /// The id under which TrustGraph's clients know the entry; `None` if it is the exposed name.
+    pub id: Option<String>,
     /// The limits as configured.
     pub limits: LimitsOverlay,
     /// Overrides the admission mode of the server for this tool.
@@ -134,6 +136,7 @@ impl ToolEntry {
     pub fn named(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
+            id: None,
             limits: LimitsOverlay::default(),
             mode: None,
             description: None,

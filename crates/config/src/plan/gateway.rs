@@ -41,6 +41,7 @@ impl Planner<'_> {
             max_session_servers: raw.max_session_servers.unwrap_or(defaults.max_session_servers),
             max_body_bytes: raw.max_body_bytes.unwrap_or(defaults.max_body_bytes),
             startup_wait: startup_wait.unwrap_or(defaults.startup_wait),
+            trustgraph: raw.trustgraph.unwrap_or(defaults.trustgraph),
         };
         self.check_exposure(&at, &plan, sets);
         self.check_admitted(&at, &plan, sets);

@@ -109,6 +109,7 @@ impl Planner<'_> {
             .collect();
         self.check_exposed_names(&tools);
         self.check_named_tools(&tools);
+        self.check_tool_ids(&tools);
 
         self.refuse_duplicates(&servers, "servers", |raw| raw.name.as_deref());
         let local_tools = local_tools(&json["local_tools"]);

@@ -43,6 +43,7 @@ impl Planner<'_> {
         let limits = self.limits(at, limits);
         Some(ToolEntry {
             name: name?,
+            id: raw.id,
             limits,
             mode: raw.mode.map(admission_mode),
             description: raw.description,
@@ -96,6 +97,12 @@ impl Planner<'_> {
             let help = "add `type: mcp-tool`, or write the tool into `name` and remove this key";
             self.refuse(&at, "is for an entry with `type: mcp-tool`", help);
         }
+        if kind.is_none()
+            && let Some(at) = at.get("id")
+        {
+            let help = "add `type: mcp-tool` or `type: prompt`, or remove this key";
+            self.refuse(&at, "is for an entry with a `type`", help);
+        }
         for key in PROMPT_KEYS {
             if kind != Some(RawToolType::Prompt)
                 && let Some(at) = at.get(key)
@@ -123,6 +130,27 @@ impl Planner<'_> {
                 .note(format!("the first is at {}", self.source.place(&first.node.origin)))
                 .help("a tool has one entry: merge them, or remove one");
             self.push(origin, problem);
+        }
+    }
+
+    /// Reports entries that TrustGraph's clients would know by the same id.
+    pub(super) fn check_tool_ids(&mut self, tools: &[(ToolEntry, At<'_>)]) {
+        let mut seen: HashMap<String, &At<'_>> = HashMap::new();
+        for (_, at) in tools.iter().filter(|(_, at)| at.has("type")) {
+            let key = if at.has("id") { "id" } else { "name" };
+            let Some(id) = at.get(key).and_then(|id| id.text().map(str::to_owned)) else {
+                continue;
+            };
+            let Some(first) = seen.insert(id, at) else { continue };
+            // Entries of the same `name` have been reported.
+            if !at.has("id") && !first.has("id") {
+                continue;
+            }
+            let problem = ConfigProblem::error("two tool entries have the same id")
+                .about(&at.path.key(key))
+                .note(format!("the first is at {}", self.source.place(&first.node.origin)))
+                .help("without `id` the name of an entry is its id: choose another one");
+            self.push(at.value_origin(key), problem);
         }
     }
 

@@ -76,6 +76,21 @@ fn the_name_of_such_an_entry_is_the_exposed_name_of_the_tool_that_it_names() {
 }
 
 #[test]
+fn an_entry_may_have_an_id_for_the_clients_of_trustgraph() {
+    let plan = load_text(
+        "switchboard: {gateway: {trustgraph: true}, toolbox: {mcps: [], tools: [\n\
+         {type: mcp-tool, name: a, mcp-tool: b, id: the tool}, {type: mcp-tool, name: c, mcp-tool: d}]}}",
+    )
+    .unwrap()
+    .plan;
+    let ids: Vec<_> = plan.tools.iter().map(|tool| tool.id.as_deref()).collect();
+    assert_eq!(ids, [Some("the tool"), None]);
+    assert!(plan.gateway.trustgraph);
+    let silent = load_text("switchboard: {toolbox: {mcps: [], tools: []}}").unwrap().plan;
+    assert!(!silent.gateway.trustgraph);
+}
+
+#[test]
 fn every_field_of_an_argument_reaches_the_plan() {
     let spec = argument(
         "{name: unit, type: string, description: d, required: true, enum: [c, f], default: c}",

@@ -164,6 +164,13 @@ fn types_and_groups_of_tools() {
             "- {type: mcp-tool, name: a, mcp-tool: b}\n- {type: mcp-tool, name: c, mcp-tool: b}"
         )
     );
+    check!("id_without_a_type", with_tool("- {name: a, id: b}"));
+    check!(
+        "two_ids",
+        with_tool(
+            "- {type: mcp-tool, name: a, mcp-tool: b}\n- {type: mcp-tool, name: c, mcp-tool: d, id: a}"
+        )
+    );
     let prompt = |fields: &str| with_tool(&format!("- {{type: prompt, name: a, {fields}}}"));
     check!("prompt_without_a_template", prompt("description: d"));
     check!("prompt_that_does_not_compile", prompt("template: 'Hello {{ name'"));
