@@ -19,7 +19,7 @@ const LEVELS: &[&[&str]] = &[
     &["model", "api", "telemetry", "template"],
     &["react"],
     &["schema", "config", "registry", "protocol", "chat", "loopback", "demo-server"],
-    &["view", "render", "outbound", "store"],
+    &["view", "render", "trustgraph", "outbound", "store"],
     &["oauth"],
     &["mcp-client"],
     &["auth", "runtime", "wire"],
@@ -39,8 +39,19 @@ const HOMES: &[&str] = &["/root/", "/Users/"];
 
 /// Pure crates: neither they nor their dependencies use network, clock, disk or tasks.
 pub const PURE_CRATES: &[&str] = &[
-    "model", "api", "template", "react", "schema", "config", "registry", "protocol", "chat",
-    "view", "render", "wire",
+    "model",
+    "api",
+    "template",
+    "react",
+    "schema",
+    "config",
+    "registry",
+    "protocol",
+    "chat",
+    "view",
+    "render",
+    "trustgraph",
+    "wire",
 ];
 const IMPURE_DEPENDENCIES: &[&str] =
     &["tokio", "reqwest", "rmcp", "sqlx", "axum", "tracing", "notify", "uuid"];
