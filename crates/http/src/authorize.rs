@@ -9,6 +9,7 @@ use switchboard_auth::{Principal, Refusal, Role};
 
 use crate::problem::ProblemResponse;
 use crate::server_state::Shared;
+use crate::trustgraph_socket;
 
 const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
 
@@ -47,7 +48,9 @@ pub(crate) async fn admit<B>(
 /// The role that a path requires; `None` for public paths.
 fn needed_role(method: &Method, path: &str) -> Option<Role> {
     let is_public = path.starts_with("/.well-known/")
-        || matches!(path, "/" | "/healthz" | "/readyz" | "/api/v1/openapi.json" | "/api/v1/docs");
+        || matches!(path, "/" | "/healthz" | "/readyz" | "/api/v1/openapi.json" | "/api/v1/docs")
+        // Its first frame carries the credentials.
+        || path == trustgraph_socket::PATH;
     if is_public {
         return None;
     }

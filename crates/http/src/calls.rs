@@ -8,11 +8,12 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use switchboard_api::{CallBody, CallView, RecordList};
 use switchboard_auth::{Principal, Role};
 use switchboard_model::{CallError, CallErrorKind, CallId, CallOutcome, Face};
-use switchboard_runtime::{CallCheck, CallRequest, RefusedCall};
-use switchboard_sessions::recorded_session_ids;
+use switchboard_runtime::{Board, CallCheck, CallReport, CallRequest, RefusedCall};
+use switchboard_sessions::{SessionService, recorded_session_ids};
 use switchboard_store::CallFilter;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
@@ -76,7 +77,26 @@ pub(crate) async fn call(
     FromPath(ToolName { name }): FromPath<ToolName>,
     FromBody(body): FromBody<CallBody>,
 ) -> Result<Json<CallView>, ProblemResponse> {
-    let is_found = finds_tool(&sessions, &principal, &name).await;
+    let report = call_tool(&board, &sessions, &principal, name, body.arguments).await?;
+    present::call(&report).map(Json).map_err(|error| {
+        let mut problem = ProblemResponse::of_call(error, Some(&report.id));
+        // The tool was removed a moment ago; the hint could name hidden tools.
+        if principal.role < Role::Operator && error.kind == CallErrorKind::UnknownTool {
+            problem.0.hint = None;
+        }
+        problem
+    })
+}
+
+/// Calls a tool by its canonical or bare name, if the caller may see it.
+pub(crate) async fn call_tool(
+    board: &Board,
+    sessions: &Arc<SessionService>,
+    principal: &Principal,
+    name: String,
+    arguments: Value,
+) -> Result<CallReport, ProblemResponse> {
+    let is_found = finds_tool(sessions, principal, &name).await;
     let caller = Arc::new(principal.caller(Face::Http));
     let is_client = principal.role < Role::Operator;
     // The board's error names similar tools, also hidden ones: only operators may see it.
@@ -85,16 +105,16 @@ pub(crate) async fn call(
         let refused = RefusedCall {
             requested: &name,
             tool: None,
-            arguments: &body.arguments.to_string(),
+            arguments: &arguments.to_string(),
             caller,
             error: &error,
         };
         let id = board.record_refused(refused).await;
         return Err(ProblemResponse::of_call(&error, Some(&id)));
     }
-    let (tool, arguments) = (name.into(), body.arguments);
     // By the time the call runs, the name may mean another tool, which must be permitted too.
     let check = is_client.then(|| {
+        let sessions = sessions.clone();
         CallCheck::new(move |tool| {
             let is_permitted = sessions.permits(tool.name.as_str());
             is_permitted
@@ -102,16 +122,9 @@ pub(crate) async fn call(
                 .ok_or_else(|| "the tool is no longer available to this caller".into())
         })
     });
+    let tool = name.into();
     let request = CallRequest { tool, arguments, caller, requested: None, progress: None, check };
-    let report = board.call(request).await;
-    present::call(&report).map(Json).map_err(|error| {
-        let mut problem = ProblemResponse::of_call(error, Some(&report.id));
-        // The tool was removed a moment ago; the hint could name hidden tools.
-        if is_client && error.kind == CallErrorKind::UnknownTool {
-            problem.0.hint = None;
-        }
-        problem
-    })
+    Ok(board.call(request).await)
 }
 
 /// Selects records.
@@ -322,7 +335,7 @@ mod tests {
 
     #[test]
     fn every_outcome_of_a_record_is_a_word_of_the_query() {
-        let read = |word: &str| outcome(serde_json::Value::from(word));
+        let read = |word: &str| outcome(Value::from(word));
         for outcome in CallOutcome::ALL {
             assert_eq!(read(outcome.as_str()).ok().flatten(), Some(outcome));
         }

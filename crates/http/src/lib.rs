@@ -39,6 +39,8 @@ mod session_render;
 mod session_tools;
 mod sessions;
 mod stream_auth;
+mod trustgraph;
+mod trustgraph_socket;
 mod turns;
 mod wake_filter;
 

@@ -12,7 +12,7 @@ use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::StatusCode;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use axum::{BoxError, Router};
 use http_body_util::Limited;
 use hyper::body::Incoming;
@@ -43,7 +43,8 @@ use crate::server_state::{ServeOptions, Shared};
 use crate::stream_auth::Leases;
 use crate::{
     authorize, calls, config, declarations, health, history, inspect, mcp, openapi, page, problem,
-    providers, server_entries, session_events, session_render, session_tools, sessions, turns,
+    providers, server_entries, session_events, session_render, session_tools, sessions, trustgraph,
+    trustgraph_socket, turns,
 };
 
 /// The maximum size of a request body of the API.
@@ -70,6 +71,9 @@ fn api(shared: &Shared) -> Router<Shared> {
         .route("/", get(page::index))
         .route("/.well-known/oauth-protected-resource", get(authorize::resource_metadata))
         .route("/.well-known/oauth-protected-resource/{*path}", get(authorize::resource_metadata))
+        .route("/trustgraph/api/v1/config", post(trustgraph::config))
+        .route("/trustgraph/api/v1/flow/{flow}/service/{service}", post(trustgraph::flow_service))
+        .route(trustgraph_socket::PATH, get(trustgraph_socket::socket))
         .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::method_not_allowed)
         .layer(DefaultBodyLimit::max(MAX_CONVERSATION_BYTES))
@@ -260,7 +264,7 @@ async fn attend<S, A, F, B>(
     let connection = &place.connection;
     let stream = TokioIo::new(ObservedStream { stream, connection: connection.clone() });
     let service = service_fn(|request| answer(connection.clone(), request));
-    let mut serving = std::pin::pin!(server.serve_connection(stream, service));
+    let mut serving = std::pin::pin!(server.serve_connection_with_upgrades(stream, service));
     tokio::select! {
         biased;
         // Most connections end because the client closes them.

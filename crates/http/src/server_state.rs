@@ -5,12 +5,16 @@ use std::time::Duration;
 
 use switchboard_auth::{Gatekeeper, Principal};
 use switchboard_telemetry::MetricsPage;
+use tokio::sync::Semaphore;
 
 use crate::board_place::BoardPlace;
 use crate::connections::ConnectionLimits;
 use crate::current_host_policy::CurrentHostPolicy;
 use crate::origin_check::HostPolicy;
 use crate::stream_auth::Leases;
+
+/// How many sockets of TrustGraph's clients may be open at the same time; further ones get 503.
+pub(crate) const MAX_TRUSTGRAPH_SOCKETS: usize = 256;
 
 /// The parts that a server consists of.
 #[derive(Debug, Clone)]
@@ -38,6 +42,8 @@ pub(crate) struct Shared {
     /// How long the body of a request may take.
     pub(crate) body_within: Duration,
     pub(crate) leases: Arc<Leases>,
+    /// Limits the open sockets of TrustGraph's clients.
+    pub(crate) trustgraph_sockets: Arc<Semaphore>,
 }
 
 impl Shared {
@@ -50,6 +56,7 @@ impl Shared {
             local: Principal::local(),
             body_within: limits.body_within,
             leases: Arc::default(),
+            trustgraph_sockets: Arc::new(Semaphore::new(MAX_TRUSTGRAPH_SOCKETS)),
         }
     }
 }

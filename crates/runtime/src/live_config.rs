@@ -168,6 +168,20 @@ impl LiveConfig {
         ConfigText::new("", &text).map_or(0, |text| text.index(list, name))
     }
 
+    /// All entries of a list of the file.
+    pub fn entries(&self, list: EntryList) -> Result<Vec<WrittenEntry>, EditError> {
+        let path = self.source.path().ok_or(EditError::NoFile)?.display().to_string();
+        let text = self.source.read_text().map_err(EditError::Unreadable)?;
+        let text = ConfigText::new(&path, &text).map_err(EditError::Invalid)?;
+        let entries = text.entries(list).iter().filter_map(serde_json::Value::as_object);
+        let entry = |fields: &serde_json::Map<String, serde_json::Value>| WrittenEntry {
+            fields: fields.clone(),
+            tag: self.tag(fields),
+            places: Vec::new(),
+        };
+        Ok(entries.map(entry).collect())
+    }
+
     /// Edits the file and applies it. When this returns `Ok`, the file is written and its configuration is in force;
     /// otherwise neither has changed. The edit goes on if the future is dropped.
     pub async fn edit(

@@ -161,6 +161,11 @@ pub(crate) struct Answer {
 }
 
 impl Api {
+    /// The API key.
+    pub(crate) fn key(&self) -> Option<&str> {
+        self.key.as_deref()
+    }
+
     pub(crate) fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
         let request = self.http.request(method, format!("{}{path}", self.url));
         match &self.key {

@@ -18,5 +18,6 @@ mod server_entries;
 mod session_events;
 mod session_revisions;
 mod store_outages;
+mod trustgraph_socket;
 mod turn_events;
 mod turns;
