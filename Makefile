@@ -38,6 +38,7 @@ e2e-peers: ## Install the real MCP servers, clients and agents of the end-to-end
 	@e2e/install-peers.sh
 	@e2e/install-agents.sh
 	@e2e/install-api-checkers.sh
+	@e2e/install-trustgraph.sh
 
 .PHONY: fmt
 fmt: ## Format the code

@@ -50,6 +50,11 @@ pub fn agent(name: &str) -> PathBuf {
     present(agents_directory().join("node_modules/.bin").join(name))
 }
 
+/// The directory of TrustGraph's commands, such as `tg-set-tool`.
+pub fn trustgraph_commands() -> PathBuf {
+    present(trustgraph_directory().join("bin"))
+}
+
 /// The program of the linter for the API document; run it with [`node`].
 pub fn api_linter() -> PathBuf {
     present_checker(api_directory().join("npm/node_modules/@redocly/cli/bin/cli.js"))
@@ -116,6 +121,11 @@ fn directory() -> PathBuf {
 
 fn agents_directory() -> PathBuf {
     env::var_os("E2E_AGENTS_DIR").map_or_else(|| workspace().join(".tools/agents"), PathBuf::from)
+}
+
+fn trustgraph_directory() -> PathBuf {
+    let named = env::var_os("E2E_TRUSTGRAPH_DIR");
+    named.map_or_else(|| workspace().join(".tools/trustgraph"), PathBuf::from)
 }
 
 fn api_directory() -> PathBuf {

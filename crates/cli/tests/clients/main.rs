@@ -9,6 +9,7 @@ mod client;
 mod inspector;
 mod questions;
 mod strict_lists;
+mod trustgraph;
 
 use switchboard_test_program::support;
 

@@ -43,6 +43,7 @@ pages! {
     tool_arguments: "docs/tool-arguments.md",
     manage_tools: "docs/manage-tools.md",
     running_calls: "docs/running-calls.md",
+    trustgraph: "docs/trustgraph.md",
     troubleshooting: "docs/troubleshooting.md",
     security: "docs/security.md",
     cli: "docs/reference/cli.md",

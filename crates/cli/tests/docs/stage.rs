@@ -1,11 +1,12 @@
-//! The environment for the examples of one page: a directory, the built program first in `PATH`, the quick start
-//! configuration as `switchboard.yaml`, and a running server where a block asks for one.
+//! The environment for the examples of one page: a directory, the built program and TrustGraph's commands in `PATH`, the
+//! quick start configuration as `switchboard.yaml`, and a running server where a block asks for one.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use switchboard_test_support::peers;
 use tempfile::TempDir;
 
 use crate::compare::is_as_written;
@@ -56,12 +57,13 @@ impl Stage {
     /// A command in this place, with an environment that holds nothing of ours.
     pub(crate) fn command(&self, program: &str) -> Command {
         let programs = Path::new(PROGRAM).parent().expect("the program is in a directory");
+        let trustgraph = peers::trustgraph_commands();
         let inherited = std::env::var("PATH").unwrap_or_default();
         let mut command = Command::new(program);
         command
             .current_dir(self.directory.path())
             .env_clear()
-            .env("PATH", format!("{}:{inherited}", programs.display()))
+            .env("PATH", format!("{}:{}:{inherited}", programs.display(), trustgraph.display()))
             .env("HOME", self.directory.path())
             .env("SWITCHBOARD_DATA_DIR", self.directory.path().join("data"))
             .envs(self.exported.iter().cloned());
