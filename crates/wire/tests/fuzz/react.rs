@@ -53,7 +53,7 @@ fn read(text: &str, size: usize) -> Vec<ModelEvent> {
         match (joined.last_mut(), event) {
             (Some(ModelEvent::Text(text)), ModelEvent::Text(more))
             | (Some(ModelEvent::Thinking(text)), ModelEvent::Thinking(more)) => {
-                text.push_str(&more)
+                text.push_str(&more);
             }
             (_, event) => joined.push(event),
         }
