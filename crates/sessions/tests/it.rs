@@ -126,7 +126,7 @@ async fn a_change_that_cannot_be_leaves_everything_as_it_was() {
                 ..Change::default()
             },
             "there is no provider `openia`; known are mcp, openai, openai-chat, anthropic, gemini, \
-             gemini-parameters, langchain, semantic-kernel",
+             gemini-parameters, langchain, semantic-kernel, react",
         ),
         (
             Change { title: Some(Some("x".repeat(513))), ..Change::default() },

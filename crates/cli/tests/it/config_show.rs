@@ -61,6 +61,7 @@ fn config_show_tells_every_value_and_its_origin() {
             toolset: customers  # default
             era: auto  # default
             connect_timeout: 30s  # default
+            validate_arguments: true  # default
           - name: files  # switchboard.yaml:15:15
             transport: stdio  # default
             command: ${PROGRAM:-cat}  # switchboard.yaml:16:18
@@ -75,6 +76,7 @@ fn config_show_tells_every_value_and_its_origin() {
             toolset: files  # default
             era: auto  # default
             connect_timeout: 5m  # default
+            validate_arguments: true  # default
       toolsets: []  # default
       gateway:
         naming: prefixed  # default
@@ -86,6 +88,7 @@ fn config_show_tells_every_value_and_its_origin() {
         max_session_servers: 256  # default
         max_body_bytes: 4194304  # default
         startup_wait: 25s  # default
+        trustgraph: false  # default
       security:
         allowed_hosts: []  # default
         allowed_origins: []  # default

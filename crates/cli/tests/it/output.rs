@@ -341,8 +341,8 @@ fn the_help_names_every_command() {
       config       Show the configuration, or the schema of its file
       import       Convert the server list of another program to a Switchboard configuration
       connect      Print, or write, the entry that an MCP client needs to reach this Switchboard
-      server       Show servers and test their connections
-      tool         Show and call tools
+      server       Show, configure and test servers
+      tool         Show, declare and call tools
       toolset      Show toolsets, and propose new ones
       session      Create, show and change sessions: each has its own view of the tools
       chat         Chat with a model that has the tools of a session
