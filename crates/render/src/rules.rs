@@ -10,8 +10,8 @@ use crate::arguments::KeyRule;
 
 type Schema = Map<String, Value>;
 
-/// The first rule of the provider that a schema breaks, as a sentence without its subject and with the path of the
-/// broken part: "has an unsupported keyword at `/properties/a`".
+/// The first rule of the provider that a schema breaks, as a short text that names the place: "the array `/a` has no
+/// `items`".
 pub(crate) fn broken_rule(provider: Provider, schema: &Schema) -> Option<String> {
     let rules = match provider {
         Provider::Mcp => return None,
