@@ -50,6 +50,12 @@ impl Redactor {
             }
             Endpoint::Stdio { env, .. } => secrets.extend(env.values().cloned()),
         }
+        Self::of_secrets(secrets)
+    }
+
+    /// Removes these secrets.
+    pub fn of_secrets(secrets: impl IntoIterator<Item = Secret>) -> Self {
+        let mut secrets: Vec<_> = secrets.into_iter().collect();
         secrets.retain(|secret| secret.expose().len() >= SHORTEST);
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.expose().len()));
         Self { secrets, changing: Vec::new() }

@@ -20,7 +20,7 @@ const LEVELS: &[&[&str]] = &[
     &["react"],
     &["schema", "config", "registry", "protocol", "chat", "loopback", "demo-server"],
     &["view", "render", "trustgraph", "outbound", "store"],
-    &["oauth"],
+    &["oauth", "agent365"],
     &["mcp-client"],
     &["auth", "runtime", "wire"],
     &["sessions", "providers"],
