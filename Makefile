@@ -39,6 +39,7 @@ e2e-peers: ## Install the real MCP servers, clients and agents of the end-to-end
 	@e2e/install-agents.sh
 	@e2e/install-api-checkers.sh
 	@e2e/install-trustgraph.sh
+	@e2e/install-agent365.sh
 
 .PHONY: fmt
 fmt: ## Format the code

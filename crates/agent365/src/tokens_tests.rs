@@ -28,12 +28,12 @@ fn found(servers: Vec<McpServerConfig>) -> FoundServers {
 
 /// The servers with what is sent to them.
 fn sent(found: &FoundServers) -> Vec<(&str, &str)> {
-    let of = |server: &'_ McpServerConfig| {
-        server.headers.get(AUTHORIZATION).map(Secret::expose).map(str::to_owned)
-    };
-    let pairs = found.servers.iter().map(|server| (server.mcp_server_name.as_str(), of(server)));
-    pairs
-        .map(|(name, token)| (name, token.map_or("", |token| Box::leak(token.into_boxed_str()))))
+    let servers = found.servers.iter();
+    servers
+        .map(|server| {
+            let token = server.headers.get(AUTHORIZATION).map_or("", Secret::expose);
+            (server.mcp_server_name.as_str(), token)
+        })
         .collect()
 }
 

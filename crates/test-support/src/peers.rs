@@ -55,6 +55,16 @@ pub fn trustgraph_commands() -> PathBuf {
     present(trustgraph_directory().join("bin"))
 }
 
+/// The packages of Microsoft's Agent 365 tooling, for the `PYTHONPATH` of [`python`].
+pub fn agent365_packages() -> PathBuf {
+    present(agent365_directory().join("python"))
+}
+
+/// The program that calls these packages: operations as JSON on its standard input, results as JSON on its output.
+pub fn agent365_tooling() -> PathBuf {
+    workspace().join("e2e/agent365/tooling.py")
+}
+
 /// The program of the linter for the API document; run it with [`node`].
 pub fn api_linter() -> PathBuf {
     present_checker(api_directory().join("npm/node_modules/@redocly/cli/bin/cli.js"))
@@ -126,6 +136,10 @@ fn agents_directory() -> PathBuf {
 fn trustgraph_directory() -> PathBuf {
     let named = env::var_os("E2E_TRUSTGRAPH_DIR");
     named.map_or_else(|| workspace().join(".tools/trustgraph"), PathBuf::from)
+}
+
+fn agent365_directory() -> PathBuf {
+    env::var_os("E2E_AGENT365_DIR").map_or_else(|| workspace().join(".tools/agent365"), PathBuf::from)
 }
 
 fn api_directory() -> PathBuf {
