@@ -52,7 +52,7 @@ pub enum ToolingError {
         target: String,
     },
     /// The gateway did not answer in time.
-    #[error("Failed to read MCP servers from endpoint: no whole answer within {}", seconds(*after))]
+    #[error("Failed to read MCP servers from endpoint: no whole answer within {}", seconds(.after))]
     Timeout {
         /// The time that it had.
         after: Duration,
@@ -137,7 +137,7 @@ pub enum ToolingError {
         target: String,
     },
     /// The threat-protection endpoint did not answer in time.
-    #[error("no whole answer from {url} within {}", seconds(*after))]
+    #[error("no whole answer from {url} within {}", seconds(.after))]
     ChatTimeout {
         /// The endpoint, without credentials.
         url: String,
@@ -197,7 +197,7 @@ impl ToolingError {
 }
 
 /// A duration as people read it.
-fn seconds(duration: Duration) -> String {
+fn seconds(duration: &Duration) -> String {
     format!("{} s", duration.as_secs_f64())
 }
 

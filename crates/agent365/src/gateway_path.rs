@@ -53,9 +53,9 @@ pub enum InvalidGatewayPath {
 
 impl GatewayPath {
     /// The path that the Python package 2.0.0 requests.
-    pub const V2: &str = "/agents/v2/{agent_id}/mcpServers";
+    pub const V2: &'static str = "/agents/v2/{agent_id}/mcpServers";
     /// The path in the package's design document.
-    pub const QUERY: &str = "/mcp/servers?agentId={agent_id}";
+    pub const QUERY: &'static str = "/mcp/servers?agentId={agent_id}";
 
     /// The URL of an agent's list. Neither `/` nor any other character of the id changes the structure of the URL.
     pub fn url(&self, base: &Url, agent_id: &str) -> Result<Url, ToolingError> {

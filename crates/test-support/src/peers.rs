@@ -139,7 +139,8 @@ fn trustgraph_directory() -> PathBuf {
 }
 
 fn agent365_directory() -> PathBuf {
-    env::var_os("E2E_AGENT365_DIR").map_or_else(|| workspace().join(".tools/agent365"), PathBuf::from)
+    env::var_os("E2E_AGENT365_DIR")
+        .map_or_else(|| workspace().join(".tools/agent365"), PathBuf::from)
 }
 
 fn api_directory() -> PathBuf {

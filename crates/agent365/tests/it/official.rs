@@ -56,7 +56,7 @@ async fn the_client_does_what_the_package_does_but_for_the_listed_differences() 
             }
         }
     }
-    let expected: Vec<_> = DIFFERENCES
+    let expected: Vec<(String, String, String, String)> = DIFFERENCES
         .iter()
         .map(|(case, member, theirs, ours, _why)| {
             [case, member, theirs, ours].map(|it| (*it).to_owned()).into()
