@@ -101,8 +101,8 @@ async fn a_token_with_bearer_in_it_is_not_doubled() {
 async fn agentic_app_id_cannot_be_empty_or_none() {
     let gateway = Recorder::always(one_server()).await;
     for id in ["", " ", "\t"] {
-        let listed = client(gateway.url()).list_tool_servers(id, TOKEN, &ToolOptions::default());
-        let error = listed.await.unwrap_err();
+        let client = client(gateway.url());
+        let error = client.list_tool_servers(id, TOKEN, &ToolOptions::default()).await.unwrap_err();
         assert_eq!(error.to_string(), "agentic_app_id cannot be empty or None");
     }
     assert_eq!(gateway.take(), []);
