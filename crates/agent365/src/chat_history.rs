@@ -125,7 +125,7 @@ impl ChatMessageRequest {
         let raw: RawChatMessage = serde_json::from_slice(body)
             .map_err(|error| InvalidChatMessage::Unreadable { reason: error.to_string() })?;
         let history = raw.chat_history.into_iter().map(|message| {
-            let RawMessage { id, role, content, timestamp } = message;
+            let RawHistoryMessage { id, role, content, timestamp } = message;
             Ok(ChatHistoryMessage { id, timestamp, ..ChatHistoryMessage::new(role, content)? })
         });
         let history = history.collect::<Result<_, _>>()?;
@@ -145,11 +145,11 @@ struct RawChatMessage {
     conversation_id: String,
     message_id: String,
     user_message: String,
-    chat_history: Vec<RawMessage>,
+    chat_history: Vec<RawHistoryMessage>,
 }
 
 #[derive(Deserialize)]
-struct RawMessage {
+struct RawHistoryMessage {
     id: Option<String>,
     role: ChatRole,
     content: String,

@@ -27,7 +27,7 @@ fn found(entries: &Value) -> FoundServers {
 }
 
 #[track_caller]
-fn check_url(entry: Value, expected: &str) {
+fn check_url(entry: &Value, expected: &str) {
     let found = found(&json!([entry]));
     assert_eq!(found.problems, []);
     assert_eq!(found.servers[0].url.as_str(), expected, "{entry}");
@@ -35,7 +35,7 @@ fn check_url(entry: Value, expected: &str) {
 
 /// A good entry stays beside one that is bad, which is reported.
 #[track_caller]
-fn check_problem(entry: Value, name: Option<&str>, expected: &str) {
+fn check_problem(entry: &Value, name: Option<&str>, expected: &str) {
     let found = found(&json!([{"mcpServerName": "first"}, entry, {"mcpServerName": "last"}]));
     let names: Vec<_> = found.servers.iter().map(|it| it.mcp_server_name.as_str()).collect();
     assert_eq!(names, ["first", "last"], "{entry}");
@@ -82,25 +82,25 @@ fn the_sentinels_of_audience_and_scope_mean_absent() {
 #[test]
 fn the_address_is_url_then_unique_name_then_name() {
     let base = "https://platform.test/agents/servers";
-    check_url(json!({"mcpServerName": "mail"}), &format!("{base}/mail"));
+    check_url(&json!({"mcpServerName": "mail"}), &format!("{base}/mail"));
     check_url(
-        json!({"mcpServerName": "mail", "mcpServerUniqueName": null}),
+        &json!({"mcpServerName": "mail", "mcpServerUniqueName": null}),
         &format!("{base}/mail"),
     );
     check_url(
-        json!({"mcpServerName": "mail", "mcpServerUniqueName": "mcp_Mail"}),
+        &json!({"mcpServerName": "mail", "mcpServerUniqueName": "mcp_Mail"}),
         &format!("{base}/mcp_Mail"),
     );
     check_url(
-        json!({"mcpServerName": "mail", "mcpServerUniqueName": "https://x.test/mcp"}),
+        &json!({"mcpServerName": "mail", "mcpServerUniqueName": "https://x.test/mcp"}),
         "https://x.test/mcp",
     );
     check_url(
-        json!({"mcpServerName": "mail", "mcpServerUniqueName": "https://x.test/", "url": "http://y.test/mcp"}),
+        &json!({"mcpServerName": "mail", "mcpServerUniqueName": "https://x.test/", "url": "http://y.test/mcp"}),
         "http://y.test/mcp",
     );
     for absent in [json!(null), json!(""), json!("  ")] {
-        check_url(json!({"mcpServerName": "mail", "url": absent}), &format!("{base}/mail"));
+        check_url(&json!({"mcpServerName": "mail", "url": absent}), &format!("{base}/mail"));
     }
 }
 
@@ -113,7 +113,7 @@ fn names_with_blanks_slashes_and_other_scripts_stay_one_segment() {
         ("../../admin", "..%2F..%2Fadmin"),
         ("почта", "%D0%BF%D0%BE%D1%87%D1%82%D0%B0"),
     ] {
-        check_url(json!({"mcpServerName": name}), &format!("{base}/{segment}"));
+        check_url(&json!({"mcpServerName": name}), &format!("{base}/{segment}"));
     }
 }
 
@@ -138,42 +138,42 @@ fn a_relative_url_is_resolved_below_the_base_and_said() {
 #[test]
 fn one_bad_entry_costs_no_other() {
     check_problem(
-        json!("x"),
+        &json!("x"),
         None,
         "Failed to parse server config from element 'x': it is no object",
     );
-    check_problem(json!(7), None, "Failed to parse server config from element 7: it is no object");
+    check_problem(&json!(7), None, "Failed to parse server config from element 7: it is no object");
     check_problem(
-        json!(null),
+        &json!(null),
         None,
         "Failed to parse server config from element null: it is no object",
     );
     check_problem(
-        json!([]),
+        &json!([]),
         None,
         "Failed to parse server config from element a list: it is no object",
     );
-    check_problem(json!({}), None, "mcpServerName is missing");
-    check_problem(json!({"mcpServerUniqueName": "only"}), None, "mcpServerName is missing");
-    check_problem(json!({"mcpServerName": 7}), None, "mcpServerName is 7, which is no string");
-    check_problem(json!({"mcpServerName": " "}), Some(" "), "mcp_server_name cannot be empty");
+    check_problem(&json!({}), None, "mcpServerName is missing");
+    check_problem(&json!({"mcpServerUniqueName": "only"}), None, "mcpServerName is missing");
+    check_problem(&json!({"mcpServerName": 7}), None, "mcpServerName is 7, which is no string");
+    check_problem(&json!({"mcpServerName": " "}), Some(" "), "mcp_server_name cannot be empty");
     check_problem(
-        json!({"mcpServerName": "a", "mcpServerUniqueName": ""}),
+        &json!({"mcpServerName": "a", "mcpServerUniqueName": ""}),
         Some("a"),
         "mcp_server_unique_name cannot be empty",
     );
     check_problem(
-        json!({"mcpServerName": ".."}),
+        &json!({"mcpServerName": ".."}),
         Some(".."),
         "mcpServerUniqueName '..' cannot be part of a path",
     );
     check_problem(
-        json!({"mcpServerName": "a", "url": ["x"]}),
+        &json!({"mcpServerName": "a", "url": ["x"]}),
         Some("a"),
         "url is a list, which is no string",
     );
     check_problem(
-        json!({"mcpServerName": "first", "url": "https://other.test"}),
+        &json!({"mcpServerName": "first", "url": "https://other.test"}),
         Some("first"),
         "entry 0 has the same mcpServerName; that one is used",
     );
@@ -184,7 +184,7 @@ fn a_url_of_another_scheme_or_without_a_host_is_refused() {
     for url in ["file:///etc/passwd", "javascript:1", "ftp://x.test/", "//evil.test/mcp", "http://"]
     {
         check_problem(
-            json!({"mcpServerName": "a", "url": url}),
+            &json!({"mcpServerName": "a", "url": url}),
             Some("a"),
             &format!("url '{url}' is no http or https address"),
         );

@@ -28,12 +28,15 @@ pub enum DefaultEnvironment {
     Development,
 }
 
+/// Finds the value of a variable.
+type Lookup = dyn Fn(&str) -> Option<String> + Send + Sync;
+
 /// The variables' meaning. A variable that is empty or blank counts as absent.
 #[derive(Clone)]
 pub struct Environment {
     kind: EnvironmentKind,
     kind_variable: Option<&'static str>,
-    lookup: Arc<dyn Fn(&str) -> Option<String> + Send + Sync>,
+    lookup: Arc<Lookup>,
 }
 
 impl fmt::Debug for Environment {

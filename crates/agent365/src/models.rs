@@ -106,8 +106,8 @@ mod tests {
 
     #[test]
     fn a_server_is_shown_without_its_credentials() {
-        let url = Url::parse("https://me:s3cret-pw@mail.test/mcp?key=s3cret-key").unwrap();
-        let mut server = McpServerConfig::new("mail", url.as_str(), url);
+        let address = "https://me:s3cret-pw@mail.test/mcp?key=s3cret-key";
+        let mut server = McpServerConfig::new("mail", address, Url::parse(address).unwrap());
         server.headers.insert("Authorization".to_owned(), Secret::new("Bearer s3cret-token"));
         let shown = format!("{server:?}");
         assert!(!shown.contains("s3cret"), "{shown}");

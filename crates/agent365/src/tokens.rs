@@ -38,10 +38,8 @@ pub trait TokenExchange: Send + Sync {
 /// The token without one leading `Bearer `, in any case.
 pub fn bare_token(token: &str) -> &str {
     let token = token.trim();
-    match token.split_once(char::is_whitespace) {
-        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("bearer") => rest.trim_start(),
-        _ => token,
-    }
+    let (scheme, rest) = token.split_once(char::is_whitespace).unwrap_or((token, ""));
+    if scheme.eq_ignore_ascii_case("bearer") { rest.trim_start() } else { token }
 }
 
 /// Whether the server requires a token for an audience of its own (V2). The others take the platform's.
@@ -74,6 +72,7 @@ pub fn attach_environment_tokens(found: &mut FoundServers, environment: &Environ
     let is_ambiguous = |variable: &str| users.get(variable).is_some_and(|it| it.len() > 1);
     let shared = environment.shared_token();
     let origins = platform_origins(environment);
+    let mut foreign = Vec::new();
     for (server, token) in found.servers.iter_mut().zip(&own) {
         let warning = match (token, &shared) {
             (Some((variable, _)), _) if is_ambiguous(variable) => Some(format!(
@@ -81,10 +80,18 @@ pub fn attach_environment_tokens(found: &mut FoundServers, environment: &Environ
             )),
             (Some((variable, token)), _) => attach(server, token, variable),
             (None, None) => None,
-            (None, Some(token)) => attach_shared(server, token, &origins, environment),
+            (None, Some(_)) if needs_audience_token(server) => {
+                Some(only_shared(server, environment))
+            }
+            (None, Some(_)) if !origins.contains(&server.url.origin()) => {
+                foreign.push(server.mcp_server_name.clone());
+                None
+            }
+            (None, Some(token)) => attach(server, token, "BEARER_TOKEN"),
         };
         found.warnings.extend(warning.filter(|it| !found.warnings.contains(it)));
     }
+    found.warnings.extend(not_sent("BEARER_TOKEN", &foreign));
 }
 
 /// Attaches the token that the gateway was asked with. Servers with an audience of their own are left out and reported:
@@ -99,14 +106,15 @@ pub(crate) fn attach_platform_token(
         needs_audience_token(server).then_some(ToolingError::AudienceTokensRequired { servers })
     });
     let origins = platform_origins(environment);
+    let mut foreign = Vec::new();
     for server in &mut found.servers {
-        let warning = if origins.contains(&server.url.origin()) {
-            attach(server, token, "auth_token")
+        if origins.contains(&server.url.origin()) {
+            found.warnings.extend(attach(server, token, "auth_token"));
         } else {
-            Some(foreign(server, "the platform's token"))
-        };
-        found.warnings.extend(warning);
+            foreign.push(server.mcp_server_name.clone());
+        }
     }
+    found.warnings.extend(not_sent("the platform's token", &foreign));
 }
 
 /// Attaches tokens from an exchange: one for all servers of the platform, and one for each other audience. A server
@@ -118,11 +126,10 @@ pub async fn attach_tokens(
 ) {
     let origins = platform_origins(environment);
     let mut tokens: HashMap<(String, Origin), Option<Secret>> = HashMap::new();
-    let mut failed = HashMap::new();
+    let (mut failed, mut foreign) = (HashMap::new(), Vec::new());
     for server in &mut found.servers {
-        let is_foreign = !needs_audience_token(server) && !origins.contains(&server.url.origin());
-        if is_foreign {
-            found.warnings.push(foreign(server, "the platform's token"));
+        if !needs_audience_token(server) && !origins.contains(&server.url.origin()) {
+            foreign.push(server.mcp_server_name.clone());
             continue;
         }
         let scope = token_scope(server, environment);
@@ -138,6 +145,7 @@ pub async fn attach_tokens(
             failed.insert(server.mcp_server_name.clone(), scope);
         }
     }
+    found.warnings.extend(not_sent("the platform's token", &foreign));
     leave_out(found, |server| {
         let name = &server.mcp_server_name;
         let scope = failed.get(name)?;
@@ -158,40 +166,40 @@ fn platform_origins(environment: &Environment) -> HashSet<Origin> {
     addresses.into_iter().flatten().map(|url| url.origin()).collect()
 }
 
-fn attach_shared(
-    server: &mut McpServerConfig,
-    token: &Secret,
-    origins: &HashSet<Origin>,
-    environment: &Environment,
-) -> Option<String> {
-    if needs_audience_token(server) {
-        let name = &server.mcp_server_name;
-        return Some(format!(
-            "Dev: MCP server '{name}' requires scope '{}' but only BEARER_TOKEN is set. The shared token is scoped \
-             to a different audience and is not sent. Set BEARER_TOKEN_{} to a token acquired for the correct audience.",
-            token_scope(server, environment),
-            name.to_uppercase()
-        ));
-    }
-    if !origins.contains(&server.url.origin()) {
-        return Some(foreign(server, "BEARER_TOKEN"));
-    }
-    attach(server, token, "BEARER_TOKEN")
+/// The warning about a server with an audience of its own, for which there is only the shared token.
+fn only_shared(server: &McpServerConfig, environment: &Environment) -> String {
+    let name = &server.mcp_server_name;
+    format!(
+        "Dev: MCP server '{name}' requires scope '{}' but only BEARER_TOKEN is set. The shared token is scoped to a \
+         different audience and is not sent. Set BEARER_TOKEN_{} to a token acquired for the correct audience.",
+        token_scope(server, environment),
+        name.to_uppercase()
+    )
 }
 
-fn foreign(server: &McpServerConfig, token: &str) -> String {
-    let name = &server.mcp_server_name;
-    let origin = server.url.origin().ascii_serialization();
-    format!("{token} is not sent to MCP server '{name}': {origin} is not the platform")
+/// One warning for all servers that a token is not sent to, because there may be thousands.
+fn not_sent(token: &str, foreign: &[String]) -> Option<String> {
+    const NAMED: usize = 10;
+    let names: Vec<_> = foreign.iter().take(NAMED).map(String::as_str).collect();
+    let more = match foreign.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let names = names.join(", ");
+    (!foreign.is_empty()).then(|| {
+        format!("{token} is not sent to MCP servers [{names}]{more}: their addresses are not the platform's")
+    })
 }
 
 /// Sets the header, or says why the token cannot be one.
 fn attach(server: &mut McpServerConfig, token: &Secret, source: &str) -> Option<String> {
-    let value = format!("Bearer {}", bare_token(token.expose()));
-    if HeaderValue::from_str(&value).is_err() {
+    let token = bare_token(token.expose());
+    let value = format!("Bearer {token}");
+    if token.is_empty() || HeaderValue::from_str(&value).is_err() {
         let name = &server.mcp_server_name;
         return Some(format!(
-            "{source} is not sent to MCP server '{name}': it holds a character that an HTTP header cannot have"
+            "{source} is not sent to MCP server '{name}': it is empty, or holds a character that an HTTP header \
+             cannot have"
         ));
     }
     server.headers.insert(AUTHORIZATION.to_owned(), Secret::new(value));

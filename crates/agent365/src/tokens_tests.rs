@@ -46,7 +46,8 @@ fn one_leading_bearer_is_stripped() {
         ("BEARER  abc ", "abc"),
         ("Bearer Bearer abc", "Bearer abc"),
         ("Bearerabc", "Bearerabc"),
-        ("Bearer", "Bearer"),
+        ("Bearer", ""),
+        ("bearer \n", ""),
         ("", ""),
     ] {
         assert_eq!(bare_token(written), expected, "{written}");
@@ -112,11 +113,24 @@ fn the_shared_token_goes_to_the_platform_alone() {
             ("foreign", ""),
         ]
     );
+    let expected = "BEARER_TOKEN is not sent to MCP servers [port, plain, below, foreign]: their addresses are not \
+                    the platform's";
+    assert_eq!(found.warnings, [expected]);
+}
+
+#[test]
+fn a_warning_about_many_servers_is_short() {
+    let environment = environment(&[("BEARER_TOKEN", "shared-token")]);
+    let many = (0..1_000).map(|at| server(&format!("s{at}"), "https://foreign.test/x", None));
+    let mut found = found(many.collect());
+    attach_environment_tokens(&mut found, &environment);
     assert_eq!(
-        found.warnings.last().unwrap(),
-        "BEARER_TOKEN is not sent to MCP server 'foreign': https://foreign.test is not the platform"
+        found.warnings,
+        [
+            "BEARER_TOKEN is not sent to MCP servers [s0, s1, s2, s3, s4, s5, s6, s7, s8, s9] and 990 more: their \
+          addresses are not the platform's"
+        ]
     );
-    assert_eq!(found.warnings.len(), 4);
 }
 
 #[test]

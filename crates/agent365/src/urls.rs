@@ -88,14 +88,14 @@ mod tests {
 
     const BOTH: &[(&str, &str)] = &[
         ("MCP_BASE_URL", "http://127.0.0.1:3000/servers/"),
-        ("MCP_PLATFORM_ENDPOINT", "https://platform.test/root/"),
+        ("MCP_PLATFORM_ENDPOINT", "https://platform.test/base/"),
     ];
 
     #[test]
     fn get_mcp_base_url_prefers_mcp_base_url_to_the_platform() {
         for (variables, expected) in [
             (&[][..], "https://agent365.svc.cloud.microsoft/agents/servers"),
-            (&BOTH[1..], "https://platform.test/root/agents/servers"),
+            (&BOTH[1..], "https://platform.test/base/agents/servers"),
             (&BOTH[..1], "http://127.0.0.1:3000/servers/"),
             (BOTH, "http://127.0.0.1:3000/servers/"),
             (
@@ -114,7 +114,7 @@ mod tests {
             (
                 &BOTH[1..],
                 "mcp_MailTools",
-                "https://platform.test/root/agents/servers/mcp_MailTools",
+                "https://platform.test/base/agents/servers/mcp_MailTools",
             ),
             (BOTH, "my server", "http://127.0.0.1:3000/servers/my%20server"),
             (BOTH, "a/../b", "http://127.0.0.1:3000/servers/a%2F..%2Fb"),
@@ -138,7 +138,7 @@ mod tests {
     fn get_tooling_gateway_for_digital_worker_is_below_the_platform() {
         for (variables, expected) in [
             (&[][..], "https://agent365.svc.cloud.microsoft/agents/v2/app-id-123/mcpServers"),
-            (BOTH, "https://platform.test/root/agents/v2/app-id-123/mcpServers"),
+            (BOTH, "https://platform.test/base/agents/v2/app-id-123/mcpServers"),
         ] {
             let url = get_tooling_gateway_for_digital_worker(&environment(variables), "app-id-123");
             assert_eq!(url.unwrap().as_str(), expected);
@@ -152,13 +152,13 @@ mod tests {
         let url = get_chat_history_endpoint(&environment(BOTH)).unwrap();
         assert_eq!(
             url.as_str(),
-            "https://platform.test/root/agents/real-time-threat-protection/chat-message"
+            "https://platform.test/base/agents/real-time-threat-protection/chat-message"
         );
     }
 
     #[test]
     fn an_address_that_is_none_is_named_by_its_variable() {
-        const BAD: &[(&str, &str)] = &[("MCP_PLATFORM_ENDPOINT", "platform.test/root")];
+        const BAD: &[(&str, &str)] = &[("MCP_PLATFORM_ENDPOINT", "platform.test/base")];
         const FILE: &[(&str, &str)] = &[("MCP_BASE_URL", "file:///etc")];
         let error = get_tooling_gateway_for_digital_worker(&environment(BAD), "x").unwrap_err();
         assert_eq!(error.to_string(), "MCP_PLATFORM_ENDPOINT is no absolute http or https URL");

@@ -52,12 +52,12 @@ fn choice(name: CanonicalName, session: Option<&Arc<str>>) -> ToolChoice {
     }
 }
 
-enum OperationResult {
+enum UpstreamResult {
     Call(Result<RawCallResult, CallFailed>),
     Pass(Result<RawResult, PassFailure>),
 }
 
-type Work = Pin<Box<dyn Future<Output = OperationResult> + Send>>;
+type Work = Pin<Box<dyn Future<Output = UpstreamResult> + Send>>;
 
 /// Forwards a request to a server with the client's parameters.
 fn pass(
@@ -88,7 +88,7 @@ fn pass(
     };
     let client = ClientProfile { capabilities: ask.capabilities.clone(), ..passing.client };
     Box::pin(
-        async move { OperationResult::Pass(board.pass(&server, &client, ask, Some(events)).await) },
+        async move { UpstreamResult::Pass(board.pass(&server, &client, ask, Some(events)).await) },
     )
 }
 
@@ -192,7 +192,7 @@ impl UpstreamExchange {
                     events: Some(events),
                     check: Some(check),
                 };
-                Box::pin(async move { OperationResult::Call(board.call_raw(call).await.result) })
+                Box::pin(async move { UpstreamResult::Call(board.call_raw(call).await.result) })
             }
             UpstreamOperation::Pass { server, method, name, params } => {
                 pass(board, server, method, name, params, passing, events)
@@ -204,10 +204,10 @@ impl UpstreamExchange {
                     pass(board.clone(), server, method, Some(task.id), params, passing, events);
                 Box::pin(async move {
                     match said.await {
-                        OperationResult::Pass(Ok(said)) => {
+                        UpstreamResult::Pass(Ok(said)) => {
                             let capped =
                                 board.cap_task(&task.tool, session.as_deref(), &secret, said);
-                            OperationResult::Pass(
+                            UpstreamResult::Pass(
                                 capped
                                     .await
                                     .map_err(|error| PassFailure::Unavailable(error.message)),
@@ -332,25 +332,25 @@ impl UpstreamExchange {
         None
     }
 
-    fn finish(&mut self, done: OperationResult) -> Option<Outcome> {
+    fn finish(&mut self, done: UpstreamResult) -> Option<Outcome> {
         let era = self.context.era();
         match done {
-            OperationResult::Call(Ok(answer)) if answer.head.kind == ResultKind::InputRequired => {
+            UpstreamResult::Call(Ok(answer)) if answer.head.kind == ResultKind::InputRequired => {
                 self.want_input(answer.as_str())
             }
-            OperationResult::Call(Ok(answer)) if answer.head.kind == ResultKind::Task => {
+            UpstreamResult::Call(Ok(answer)) if answer.head.kind == ResultKind::Task => {
                 Some(self.begun(answer.as_str()))
             }
-            OperationResult::Call(Ok(answer)) => Some(outcome::of_answer(era, answer)),
-            OperationResult::Call(Err(CallFailed { rpc: Some(rpc), .. }))
-            | OperationResult::Pass(Err(PassFailure::Server(RequestFailure::Rpc(rpc))))
+            UpstreamResult::Call(Ok(answer)) => Some(outcome::of_answer(era, answer)),
+            UpstreamResult::Call(Err(CallFailed { rpc: Some(rpc), .. }))
+            | UpstreamResult::Pass(Err(PassFailure::Server(RequestFailure::Rpc(rpc))))
                 if era == ListEra::Stateless
                     && rpc.code == code::LEGACY_URL_ELICITATION_REQUIRED =>
             {
                 self.want_urls(&rpc)
             }
-            OperationResult::Call(Err(failed)) => Some(outcome::of_failed_call(era, failed)),
-            OperationResult::Pass(Ok(result)) => {
+            UpstreamResult::Call(Err(failed)) => Some(outcome::of_failed_call(era, failed)),
+            UpstreamResult::Pass(Ok(result)) => {
                 let members = Members::read(result.as_str()).unwrap_or_default();
                 match members.string("resultType").as_deref() {
                     Some("input_required") if self.operation.can_be_asked_again() => {
@@ -364,7 +364,7 @@ impl UpstreamExchange {
                     Some(_) | None => Some(self.passed(result)),
                 }
             }
-            OperationResult::Pass(Err(failed)) => {
+            UpstreamResult::Pass(Err(failed)) => {
                 let uri = match &self.operation {
                     UpstreamOperation::Pass { name, method: "resources/read", .. } => {
                         name.as_deref()
@@ -489,7 +489,7 @@ async fn next_event(events: &mut Option<EventReceiver>) -> Option<UpstreamEvent>
     }
 }
 
-async fn next_done(work: &mut Option<Work>) -> OperationResult {
+async fn next_done(work: &mut Option<Work>) -> UpstreamResult {
     match work {
         Some(work) => work.await,
         None => std::future::pending().await,

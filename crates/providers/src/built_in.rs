@@ -27,7 +27,7 @@ const OLLAMA_PORT: u16 = 11434;
 
 /// The environment at the start. An empty variable counts as unset.
 #[derive(Debug)]
-pub(crate) struct Environment(HashMap<&'static str, Secret>);
+pub(crate) struct ProviderEnvironment(HashMap<&'static str, Secret>);
 
 /// A provider, with what prevents its use.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,7 +64,7 @@ fn variables(kind: ProviderKind) -> Variables {
     Variables { keys, base_url, model }
 }
 
-impl Environment {
+impl ProviderEnvironment {
     pub(crate) fn read(env: &dyn Fn(&str) -> Option<String>) -> Self {
         let read = VARIABLES.into_iter().filter_map(|name| {
             let value = env(name)?.trim().to_owned();
@@ -179,9 +179,9 @@ mod tests {
 
     use super::*;
 
-    fn environment(pairs: &[(&str, &str)]) -> Environment {
+    fn environment(pairs: &[(&str, &str)]) -> ProviderEnvironment {
         let find = |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, v)| *v);
-        Environment::read(&|name| find(name).map(str::to_owned))
+        ProviderEnvironment::read(&|name| find(name).map(str::to_owned))
     }
 
     fn shown(completed: &Completed) -> String {

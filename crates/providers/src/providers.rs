@@ -7,14 +7,14 @@ use switchboard_loopback::LoopbackPool;
 use switchboard_model::{ProviderKind, ProviderPlan, ToolStrategy, redact_url};
 
 use crate::ProviderEndpoint;
-use crate::built_in::Environment;
+use crate::built_in::ProviderEnvironment;
 use crate::http_client::HttpClients;
 
 /// The configured and the built-in providers. A reload replaces them in one step; an existing [`ProviderEndpoint`]
 /// stays usable.
 #[derive(Debug)]
 pub struct Providers {
-    environment: Environment,
+    environment: ProviderEnvironment,
     clients: Arc<HttpClients>,
     endpoints: ArcSwap<Vec<Arc<ProviderEndpoint>>>,
 }
@@ -75,7 +75,7 @@ const ALIKE: f64 = 0.75;
 impl Providers {
     pub fn new(plan: &[ProviderPlan], env: &dyn Fn(&str) -> Option<String>) -> Self {
         let providers = Self {
-            environment: Environment::read(env),
+            environment: ProviderEnvironment::read(env),
             clients: Arc::default(),
             endpoints: ArcSwap::default(),
         };

@@ -138,7 +138,7 @@ async fn an_endpoint_that_is_not_configured_is_not_guessed() {
 
 #[tokio::test]
 async fn an_endpoint_that_hangs_is_given_up() {
-    let endpoint = Recorder::always(Reply::new(200, "").after(Duration::from_secs(60))).await;
+    let endpoint = Recorder::always(Reply::new(200, "").after(Duration::from_mins(1))).await;
     let client = client(Some(endpoint.url())).with_timeout(Duration::from_millis(200));
     let result = send(&client, &turn()).await;
     let expected = format!("Failed: no whole answer from {}{PATH} within 0.2 s", endpoint.url());
@@ -195,7 +195,7 @@ async fn a_chat_message_gets_the_endpoints_answer_whatever_its_status() {
 #[tokio::test]
 async fn a_chat_message_has_the_time_limit_that_it_is_given() {
     let request = ChatMessageRequest::new("conv", "msg", "What now?", Vec::new()).unwrap();
-    let endpoint = Recorder::always(Reply::new(200, "").after(Duration::from_secs(60))).await;
+    let endpoint = Recorder::always(Reply::new(200, "").after(Duration::from_mins(1))).await;
     let url = endpoint.url().parse().unwrap();
     let after = Duration::from_millis(150);
     let error = client(None).send_chat_message(&url, &request, after).await.unwrap_err();

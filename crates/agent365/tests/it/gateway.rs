@@ -179,7 +179,7 @@ async fn a_gateway_that_is_down_is_told() {
 
 #[tokio::test]
 async fn a_gateway_that_is_slow_is_given_up() {
-    let slow = Recorder::always(one_server().after(Duration::from_secs(60))).await;
+    let slow = Recorder::always(one_server().after(Duration::from_mins(1))).await;
     let client = client(slow.url()).with_timeout(Duration::from_millis(250));
     let text = list(&client).await.unwrap_err().to_string();
     assert_eq!(text, "Failed to read MCP servers from endpoint: no whole answer within 0.25 s");

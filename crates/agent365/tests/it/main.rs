@@ -1,4 +1,5 @@
 //! The client against real sockets.
+#![expect(clippy::unwrap_used, reason = "a test program")]
 
 mod chat_history;
 mod gateway;

@@ -5,7 +5,7 @@
 mod cases;
 mod differences;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -43,17 +43,11 @@ async fn the_client_does_what_the_package_does_but_for_the_listed_differences() 
             let requests = requests.get(case.name).cloned().unwrap_or_default();
             let whole = json!({"result": result, "requests": requests}).to_string();
             let whole = whole.replace(&format!("{}/{}", recorder.url(), case.name), "BASE");
-            members(&serde_json::from_str(&whole).unwrap())
+            serde_json::from_str::<Value>(&whole).unwrap()
         };
-        let theirs = whole(theirs, &their_requests);
-        let ours = whole(ours, &our_requests);
-        let all: std::collections::BTreeSet<_> = theirs.keys().chain(ours.keys()).collect();
-        for member in all {
-            let of =
-                |side: &BTreeMap<String, String>| side.get(member).cloned().unwrap_or_default();
-            if of(&theirs) != of(&ours) && !is_general(member) {
-                found.push((case.name.to_owned(), member.clone(), of(&theirs), of(&ours)));
-            }
+        let (theirs, ours) = (whole(theirs, &their_requests), whole(ours, &our_requests));
+        for (member, theirs, ours) in differences_of(&theirs, &ours) {
+            found.push((case.name.to_owned(), member, theirs, ours));
         }
     }
     let expected: Vec<(String, String, String, String)> = DIFFERENCES
@@ -65,7 +59,44 @@ async fn the_client_does_what_the_package_does_but_for_the_listed_differences() 
     assert_eq!(found, expected);
 }
 
-/// The two differences that every request has, checked by themselves.
+/// The members that differ: path, the package's value, ours. Where one side sends no request, or fails, that is one
+/// difference.
+fn differences_of(theirs: &Value, ours: &Value) -> Vec<(String, String, String)> {
+    let mut found = Vec::new();
+    let mut compare = |part: &str, summary: fn(&Value) -> (String, String)| {
+        let (theirs, ours) = (&theirs[part], &ours[part]);
+        let ((their_kind, their_text), (our_kind, our_text)) = (summary(theirs), summary(ours));
+        if their_kind != our_kind {
+            found.push((format!("/{part}"), their_text, our_text));
+            return;
+        }
+        let (theirs, ours) = (members(theirs), members(ours));
+        let all: BTreeSet<_> = theirs.keys().chain(ours.keys()).collect();
+        for member in all {
+            let of =
+                |side: &BTreeMap<String, String>| side.get(member).cloned().unwrap_or_default();
+            if of(&theirs) != of(&ours) && !is_general(member) {
+                found.push((format!("/{part}{member}"), of(&theirs), of(&ours)));
+            }
+        }
+    };
+    compare("requests", |requests| {
+        let count = requests.as_array().map_or(0, Vec::len).to_string();
+        (count.clone(), count)
+    });
+    compare("result", |result| match (&result["error"], &result["servers"], &result["text"]) {
+        (Value::String(error), _, _) => ("error".to_owned(), format!("error: {error}")),
+        (_, Value::Array(servers), _) => {
+            let names = servers.iter().filter_map(|server| server["mcp_server_name"].as_str());
+            ("servers".to_owned(), format!("servers: {}", names.collect::<Vec<_>>().join(", ")))
+        }
+        (_, _, Value::String(text)) => ("text".to_owned(), format!("result: {text}")),
+        _ => ("other".to_owned(), result.to_string()),
+    });
+    found
+}
+
+/// The two differences that every request has; a test of its own checks the form of the first.
 fn is_general(member: &str) -> bool {
     IN_EVERY_REQUEST.iter().any(|(header, _why)| member.ends_with(&format!("/headers/{header}")))
 }
@@ -143,7 +174,7 @@ fn members(value: &Value) -> BTreeMap<String, String> {
             Value::String(text) => drop(members.insert(path.to_owned(), text.clone())),
             Value::Null => {}
             Value::Bool(_) | Value::Number(_) => {
-                drop(members.insert(path.to_owned(), value.to_string()))
+                drop(members.insert(path.to_owned(), value.to_string()));
             }
         }
     }
@@ -167,7 +198,7 @@ fn variables(case: &Case, base: &str) -> BTreeMap<String, String> {
 
 /// What the package makes of all cases, in one process.
 fn run_package(cases: &[Case], base: &str, directory: &Path) -> Vec<Value> {
-    let all: std::collections::BTreeSet<_> =
+    let all: BTreeSet<_> =
         cases.iter().flat_map(|case| variables(case, base).into_keys()).collect();
     let operations = cases.iter().map(|case| {
         let own = variables(case, base);
@@ -231,7 +262,9 @@ async fn run_client(case: &Case, base: &str, directory: &Path) -> Value {
             match client.list_tool_servers_in_turn(&agent, &token, &options, &turn).await {
                 Ok(found) => {
                     let servers: Vec<_> = found.servers.iter().map(server).collect();
-                    json!({"servers": servers, "warnings": found.warnings})
+                    let problems = found.problems.into_iter().map(|problem| problem.message);
+                    let warnings: Vec<_> = problems.chain(found.warnings).collect();
+                    json!({"servers": servers, "warnings": warnings})
                 }
                 Err(error) => json!({"error": error.to_string()}),
             }

@@ -43,7 +43,12 @@ fn mail() -> Reply {
     servers(&json!([{"mcpServerName": "mail", "url": "https://mail.test/mcp"}]))
 }
 
-fn chat(name: &'static str, turn: Value, status: u16) -> Case {
+/// For cases that look at the request alone.
+fn none() -> Reply {
+    Reply::new(200, "[]")
+}
+
+fn chat(name: &'static str, turn: &Value, status: u16) -> Case {
     let operation = json!({"op": "chat", "turn": turn, "history": []});
     Case { name, operation, env: NO_ENV, reply: Reply::new(status, "said") }
 }
@@ -74,17 +79,17 @@ pub(super) fn cases() -> Vec<Case> {
 fn requests() -> Vec<Case> {
     let token = "token-1";
     vec![
-        list("plain", "app-id-123", token, mail()).with("orchestrator", json!("LangChain")),
-        list("no-orchestrator", "app-id-123", token, mail()),
-        list("jwt", "app-id-123", JWT, mail()),
-        list("turn", "app-id-123", token, mail())
+        list("plain", "app-id-123", token, none()).with("orchestrator", json!("LangChain")),
+        list("no-orchestrator", "app-id-123", token, none()),
+        list("jwt", "app-id-123", JWT, none()),
+        list("turn", "app-id-123", token, none())
             .with("turn", json!({"message": "activity-1", "blueprint": "blueprint-1"})),
-        list("application", "app-id-123", token, mail())
+        list("application", "app-id-123", token, none())
             .env(&[("AGENT365_APPLICATION_NAME", Some("my-agent"))]),
-        list("blank-in-id", "my agent", token, mail()),
-        list("unicode-id", "agent-ü", token, mail()),
-        list("slash-in-id", "a/b", token, mail()),
-        list("bearer", "app-id-123", "Bearer token-1", mail()),
+        list("blank-in-id", "my agent", token, none()),
+        list("unicode-id", "agent-ü", token, none()),
+        list("slash-in-id", "a/b", token, none()),
+        list("bearer", "app-id-123", "Bearer token-1", none()),
     ]
 }
 
@@ -198,14 +203,14 @@ fn chats() -> Vec<Case> {
         {"role": "system", "content": "Be kind"},
     ]);
     vec![
-        chat("chat", turn(), 200).with("history", history).with("orchestrator", json!("MyAgent")),
-        chat("chat-empty-history", turn(), 200),
-        chat("chat-201", turn(), 201),
-        chat("chat-500", turn(), 500),
-        chat("chat-dev", turn(), 200).env(&[("ENVIRONMENT", Some("Development"))]),
-        chat("chat-no-conversation", json!({"message": "m", "text": "t"}), 200),
-        chat("chat-no-message", json!({"conversation": "c", "message": " ", "text": "t"}), 200),
-        chat("chat-no-text", json!({"conversation": "c", "message": "m", "text": ""}), 200),
+        chat("chat", &turn(), 200).with("history", history).with("orchestrator", json!("MyAgent")),
+        chat("chat-empty-history", &turn(), 200),
+        chat("chat-201", &turn(), 201),
+        chat("chat-500", &turn(), 500),
+        chat("chat-dev", &turn(), 200).env(&[("ENVIRONMENT", Some("Development"))]),
+        chat("chat-no-conversation", &json!({"message": "m", "text": "t"}), 200),
+        chat("chat-no-message", &json!({"conversation": "c", "message": " ", "text": "t"}), 200),
+        chat("chat-no-text", &json!({"conversation": "c", "message": "m", "text": ""}), 200),
     ]
 }
 
