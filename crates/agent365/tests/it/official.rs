@@ -21,7 +21,7 @@ use switchboard_outbound::HttpPool;
 use switchboard_test_support::peers;
 
 use crate::recorder::{Recorder, Reply, Seen};
-use cases::{Case, MANIFEST, cases};
+use cases::{Case, MANIFEST, REDIRECTING, cases};
 use differences::{DIFFERENCES, IN_EVERY_REQUEST};
 
 /// Members of a request that only say how the connection is made.
@@ -43,6 +43,7 @@ async fn the_client_does_what_the_package_does_but_for_the_listed_differences() 
             let requests = requests.get(case.name).cloned().unwrap_or_default();
             let whole = json!({"result": result, "requests": requests}).to_string();
             let whole = whole.replace(&format!("{}/{}", recorder.url(), case.name), "BASE");
+            let whole = whole.replace(&recorder.url().replace("127.0.0.1", "localhost"), "OTHER");
             serde_json::from_str::<Value>(&whole).unwrap()
         };
         let (theirs, ours) = (whole(theirs, &their_requests), whole(ours, &our_requests));
@@ -130,6 +131,10 @@ async fn start_recorder() -> Recorder {
         cases().into_iter().map(|case| (case.name, case.reply)).collect();
     Recorder::start(move |seen| {
         let case = seen.path.split('/').nth(1).unwrap_or_default();
+        if case == REDIRECTING {
+            let other = seen.headers["host"].replace("127.0.0.1", "localhost");
+            return Reply::new(302, "").header("location", format!("http://{other}/target"));
+        }
         replies.get(case).cloned().unwrap_or_else(|| Reply::new(200, "[]"))
     })
     .await

@@ -24,6 +24,9 @@ pub(super) const MANIFEST: &str = r#"{"mcpServers": [
     "x"
 ]}"#;
 
+/// The case in which the gateway redirects to another host.
+pub(super) const REDIRECTING: &str = "redirect";
+
 /// A JWT with `{"appid": "app-of-token", "azp": "azp-of-token"}` in it.
 const JWT: &str =
     "eyJhbGciOiJub25lIn0.eyJhcHBpZCI6ImFwcC1vZi10b2tlbiIsImF6cCI6ImF6cC1vZi10b2tlbiJ9.c2ln";
@@ -174,6 +177,7 @@ fn failures() -> Vec<Case> {
                 {"mcpServerName": "good", "url": "https://good.test/"},
             ])),
         ),
+        list(REDIRECTING, agent, token, none()),
         list("unreachable", agent, token, mail())
             .env(&[("MCP_PLATFORM_ENDPOINT", Some("http://127.0.0.1:9"))]),
     ]

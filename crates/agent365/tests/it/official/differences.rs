@@ -21,6 +21,7 @@ const OTHERS_STAY: &str =
     "a server without a token costs no other; it is reported with the same text";
 const PRODUCTION: &str = "a missing variable does not replace the gateway by a local file; `DefaultEnvironment` switches";
 const LEAK: &str = "a token that is not for a server is not sent to it";
+const SAME_HOST: &str = "a redirect to another host is not followed";
 const ANY_2XX: &str = "every status of success is one";
 const AS_DATA: &str = "what a turn lacks is an error of the result, like every other";
 const CONFIGURED: &str = "a conversation is sent to no host that is not configured";
@@ -149,6 +150,13 @@ pub(super) const DIFFERENCES: &[(&str, &str, &str, &str, &str)] = &[
         "error: MCP servers [v2srv] require per-audience token exchange (V2) but no authorization context was provided. Pass authorization, auth_handler_name, and turn_context to list_tool_servers().",
         "servers: good",
         OTHERS_STAY,
+    ),
+    (
+        "redirect",
+        "/result",
+        "servers: ",
+        "error: Failed to read MCP servers from endpoint: HTTP 302: redirects to OTHER, and the token is not for another host; set the address of the gateway to the new one if it moved",
+        SAME_HOST,
     ),
     (
         "unreachable",
