@@ -1,7 +1,7 @@
 //! Which token goes to which server. No token reaches a server that it is not for:
 //!
-//! - A server's own token (`BEARER_TOKEN_<NAME>`) goes to that server alone. Two servers on different hosts whose names
-//!   give the same variable get none.
+//! - A server's own token (`BEARER_TOKEN_<NAME>`) goes to that server alone. Servers whose names give the same
+//!   variable get none.
 //! - A token of the platform (`BEARER_TOKEN`, or the one that the gateway was asked with) goes to servers without an
 //!   audience of their own, and only to the origins that the operator configured as the platform's. An entry may name
 //!   any `url`.
@@ -63,20 +63,18 @@ pub fn attach_environment_tokens(found: &mut FoundServers, environment: &Environ
         .iter()
         .map(|server| environment.server_token(&server.mcp_server_name))
         .collect();
-    let mut users: BTreeMap<&str, HashSet<Origin>> = BTreeMap::new();
-    for (server, token) in found.servers.iter().zip(&own) {
-        if let Some((variable, _)) = token {
-            users.entry(variable).or_default().insert(server.url.origin());
-        }
+    let mut users: BTreeMap<&str, usize> = BTreeMap::new();
+    for (variable, _) in own.iter().flatten() {
+        *users.entry(variable).or_default() += 1;
     }
-    let is_ambiguous = |variable: &str| users.get(variable).is_some_and(|it| it.len() > 1);
+    let is_ambiguous = |variable: &str| users.get(variable).is_some_and(|count| *count > 1);
     let shared = environment.shared_token();
     let origins = platform_origins(environment);
     let mut foreign = Vec::new();
     for (server, token) in found.servers.iter_mut().zip(&own) {
         let warning = match (token, &shared) {
             (Some((variable, _)), _) if is_ambiguous(variable) => Some(format!(
-                "{variable} fits servers on different hosts and is sent to none of them"
+                "{variable} fits more than one MCP server and is sent to none of them"
             )),
             (Some((variable, token)), _) => attach(server, token, variable),
             (None, None) => None,

@@ -164,17 +164,17 @@ fn the_shared_token_is_not_sent_to_a_server_with_its_own_audience() {
 }
 
 #[test]
-fn a_variable_that_fits_servers_of_two_hosts_is_sent_to_neither() {
+fn a_variable_that_fits_two_servers_is_sent_to_neither() {
     let environment = environment(&[("BEARER_TOKEN_MY_MAIL", "mail-token")]);
     let mut found = found(vec![
         server("my mail", "https://platform.test/mail", None),
-        server("My-Mail", "https://foreign.test/mail", None),
+        server("My-Mail", "https://platform.test/other", None),
     ]);
     attach_environment_tokens(&mut found, &environment);
     assert_eq!(sent(&found), [("my mail", ""), ("My-Mail", "")]);
     assert_eq!(
         found.warnings,
-        ["BEARER_TOKEN_MY_MAIL fits servers on different hosts and is sent to none of them"]
+        ["BEARER_TOKEN_MY_MAIL fits more than one MCP server and is sent to none of them"]
     );
 }
 

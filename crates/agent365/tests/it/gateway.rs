@@ -5,8 +5,8 @@ use std::time::Duration;
 use pretty_assertions::assert_eq;
 use serde_json::json;
 use switchboard_agent365::{
-    Environment, FoundServers, GatewayPath, MAX_BODY_BYTES, ToolOptions, ToolingClient,
-    ToolingError, TurnContext, user_agent,
+    Environment, FoundServers, GatewayPath, MAX_BODY_BYTES, REQUEST_TIMEOUT, ToolOptions,
+    ToolingClient, ToolingError, TurnContext, user_agent,
 };
 use switchboard_model::EgressPolicy;
 use switchboard_outbound::HttpPool;
@@ -179,6 +179,7 @@ async fn a_gateway_that_is_down_is_told() {
 
 #[tokio::test]
 async fn a_gateway_that_is_slow_is_given_up() {
+    assert_eq!(REQUEST_TIMEOUT, Duration::from_secs(30), "the time without another one");
     let slow = Recorder::always(one_server().after(Duration::from_mins(1))).await;
     let client = client(slow.url()).with_timeout(Duration::from_millis(250));
     let text = list(&client).await.unwrap_err().to_string();
