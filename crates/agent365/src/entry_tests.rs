@@ -1,6 +1,7 @@
 //! Entries through both of their sources.
 
 use pretty_assertions::assert_eq;
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
@@ -231,4 +232,53 @@ fn connections_are_required_when_one_is_pending() {
     );
     found.connectivity.missing_connections_url = None;
     assert!(text(&found).ends_with("at: https://b.test"));
+}
+
+/// Any JSON, with the members of entries in it more often than chance would have it.
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i32>().prop_map(Value::from),
+        "\\PC{0,12}".prop_map(Value::from),
+        "(https?:)?//?[a-z.%:@\\[\\]]{0,8}(/\\.\\.)?".prop_map(Value::from),
+    ];
+    let key = prop_oneof![
+        Just("mcpServerName"),
+        Just("mcpServerUniqueName"),
+        Just("url"),
+        Just("audience"),
+        Just("scope"),
+        Just("mcpServers"),
+    ];
+    leaf.prop_recursive(3, 30, 6, move |inner| {
+        let members = proptest::collection::vec((key.clone(), inner.clone()), 0..6);
+        prop_oneof![
+            proptest::collection::vec(inner, 0..6).prop_map(Value::from),
+            members.prop_map(|members| {
+                let members = members.into_iter().map(|(key, value)| (key.to_owned(), value));
+                Value::Object(members.collect())
+            }),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn every_entry_is_a_server_or_a_problem(entries in proptest::collection::vec(any_json(), 0..8)) {
+        let count = entries.len();
+        let found = found(&Value::Array(entries));
+        prop_assert_eq!(found.servers.len() + found.problems.len(), count);
+        for server in &found.servers {
+            prop_assert!(!server.mcp_server_name.trim().is_empty());
+            prop_assert!(server.url.has_host() && matches!(server.url.scheme(), "http" | "https"));
+        }
+    }
+
+    #[test]
+    fn no_bytes_break_the_parser(bytes in any::<Vec<u8>>(), json in any_json()) {
+        let _read = parse_gateway_answer(&bytes, &environment());
+        let _read = parse_gateway_answer(json.to_string().as_bytes(), &environment());
+        let _read = parse_manifest(&json.to_string(), &environment());
+    }
 }

@@ -111,6 +111,9 @@ impl fmt::Display for GatewayPath {
 
 #[cfg(test)]
 mod tests {
+    use percent_encoding::percent_decode_str;
+    use proptest::prelude::*;
+
     use super::*;
 
     #[track_caller]
@@ -185,6 +188,22 @@ mod tests {
             ("/agents/{agent_id}#x", InvalidGatewayPath::Fragment),
         ] {
             assert_eq!(text.parse::<GatewayPath>(), Err(expected), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_id_arrives_as_it_is(id in "\\PC{1,20}|[\\x00-\\x7f]{1,20}") {
+            prop_assume!(!matches!(id.as_str(), "." | ".."));
+            let base = Url::parse("https://p.test/base").unwrap();
+            let url = GatewayPath::default().url(&base, &id).unwrap();
+            let segments: Vec<_> = url.path_segments().unwrap().collect();
+            prop_assert_eq!(segments.len(), 5, "{}", url);
+            prop_assert_eq!(percent_decode_str(segments[3]).decode_utf8().unwrap(), id.as_str());
+            let query: GatewayPath = GatewayPath::QUERY.parse().unwrap();
+            let url = query.url(&base, &id).unwrap();
+            let pairs: Vec<_> = url.query_pairs().into_owned().collect();
+            prop_assert_eq!(pairs, [("agentId".to_owned(), id)]);
         }
     }
 }
