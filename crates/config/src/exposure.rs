@@ -158,8 +158,12 @@ fn check_sets(tool_sets: &[String], source: &str, plan: &Plan) -> Result<(), Str
         let is_hidden = plan.toolsets.iter().any(|set| set.name == *name);
         if is_hidden {
             let is_denied = plan.gateway.deny_toolsets.contains(name);
-            let why = if is_denied { "in deny_toolsets" } else { "not in allow_toolsets" };
-            return Some(format!("{source}: the toolset `{name}` is {why} of the gateway"));
+            let why = if is_denied {
+                "`gateway.deny_toolsets` names it"
+            } else {
+                "it is not in `gateway.allow_toolsets`"
+            };
+            return Some(format!("{source}: the toolset `{name}` is not permitted: {why}"));
         }
         let near = nearest(name, known()).map(|near| format!("; did you mean `{near}`?"));
         Some(format!("{source}: there is no toolset `{name}`{}", near.unwrap_or_default()))
@@ -185,7 +189,7 @@ fn check_count(tool_sets: &[String], source: &str, plan: &Plan) -> Result<(), St
     }
     let count = tool_sets.len();
     Err(format!(
-        "{source} names {count} toolsets, but max_active_toolsets of the gateway is {most}"
+        "{source} names {count} toolsets, but `gateway.max_active_toolsets` is {most}"
     ))
 }
 

@@ -198,7 +198,7 @@ fn an_unknown_or_denied_set_is_an_error() {
     assert_eq!(
         refused(NOTHING, NOTHING, "secret"),
         format!(
-            "gateway.tool_sets in the configuration: the toolset `secret` is in deny_toolsets of the gateway\n{KNOWN}"
+            "gateway.tool_sets in the configuration: the toolset `secret` is not permitted: `gateway.deny_toolsets` names it\n{KNOWN}"
         )
     );
     let mut allowed = plan(None, "-");
@@ -206,7 +206,7 @@ fn an_unknown_or_denied_set_is_an_error() {
     let found = resolve_exposure(&source((None, "search")), &source(NOTHING), &allowed);
     assert_eq!(
         found.unwrap_err(),
-        "--tool-sets: the toolset `search` is not in allow_toolsets of the gateway\nthere is none to choose from"
+        "--tool-sets: the toolset `search` is not permitted: it is not in `gateway.allow_toolsets`\nthere is none to choose from"
     );
     // Settings that a higher source overrides are not validated.
     check(
@@ -221,7 +221,7 @@ fn an_unknown_or_denied_set_is_an_error() {
 fn more_sets_than_may_be_active_are_refused_where_sets_are_switched() {
     assert_eq!(
         refused((Some(true), "search,company,quotes"), NOTHING, "-"),
-        "--tool-sets names 3 toolsets, but max_active_toolsets of the gateway is 2"
+        "--tool-sets names 3 toolsets, but `gateway.max_active_toolsets` is 2"
     );
     let all = "static (search, company, quotes) because --tool-sets says so";
     let found = (Static, "search,company,quotes", all);

@@ -11,7 +11,7 @@ use switchboard_sessions::{Session, SessionCall, SessionReply, SessionService};
 use crate::present;
 use crate::problem::ProblemResponse;
 
-/// Calls a tool that a session sees.
+/// Calls a tool in the name of a session. A tool that the session does not see is answered as unknown.
 pub async fn call(
     sessions: &Arc<SessionService>,
     session: &Arc<Session>,

@@ -248,7 +248,7 @@ impl CallError {
         self
     }
 
-    /// All hints as one text, for people.
+    /// What can be done about the error: all hints as one text, for people. `None` without hints.
     pub fn hint(&self) -> Option<String> {
         all_texts(&self.hints)
     }

@@ -57,7 +57,7 @@ impl ConnectError {
         self
     }
 
-    /// All hints as one text, for people who run the board.
+    /// What can be done about the error: all hints as one text, for the operator. `None` without hints.
     pub fn hint(&self) -> Option<String> {
         all_texts(&self.hints)
     }

@@ -68,7 +68,7 @@ impl Redactor {
         self
     }
 
-    /// Redacts a connection error.
+    /// Replaces the secrets in the message and the hints of a connection error.
     pub fn redact_error(&self, error: ConnectError) -> ConnectError {
         let ConnectError { kind, message, mut hints } = error;
         for hint in &mut hints {
@@ -77,7 +77,7 @@ impl Redactor {
         ConnectError { kind, message: self.redact_text(&message), hints }
     }
 
-    /// Redacts a text.
+    /// Replaces the secrets in a text.
     pub fn redact_text(&self, text: &str) -> String {
         let changing: Vec<_> = self.changing.iter().filter_map(|secret| secret.current()).collect();
         let secrets = self.secrets.iter().chain(&changing).map(Secret::expose);

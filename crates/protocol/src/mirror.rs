@@ -25,7 +25,7 @@ struct Mirror {
 }
 
 impl Mirrors {
-    /// Reads the annotations of a tool's input schema. The error names the invalid annotation and the rule that it
+    /// Reads the `x-mcp-header` keywords of a tool's input schema. The error names the invalid one and the rule that it
     /// breaks.
     pub fn of_schema(schema: &Value) -> Result<Self, String> {
         let mut found = Collector::default();

@@ -211,7 +211,8 @@ impl Catalog {
             .ok_or_else(|| Unresolved { nearest: self.nearest(name) })
     }
 
-    /// Another tool with the same bare name, when [`Catalog::resolve`] takes `name` as a bare one.
+    /// A tool that [`Catalog::resolve`] does not choose although it has this bare name (a name without its server).
+    /// `None` if `name` is canonical, or if one tool alone has it.
     pub fn rival_of(&self, name: &str) -> Option<&CanonicalName> {
         let taken = self.shared(&self.by_bare, name)?;
         let mut others = self.tools.iter().filter(|tool| tool.name.tool() == name);

@@ -139,7 +139,7 @@ impl Writer {
             tracing::error!(
                 error = error.in_full(),
                 lost = some.len(),
-                "call records could not be written"
+                "the database refuses call records; they are lost"
             );
         }
     }

@@ -202,7 +202,7 @@ fn check_arguments(value: &WrittenFields, place: &str) -> Result<(), TrustGraphE
     let Some(arguments) = arguments.as_array() else {
         return refuse(format!("`arguments` of {place} must be a list"));
     };
-    for argument in arguments {
+    for (index, argument) in arguments.iter().enumerate() {
         let members = argument.as_object();
         let unknown = members.and_then(|members| {
             members.keys().find(|key| !ARGUMENT_MEMBERS.contains(&key.as_str()))
@@ -210,12 +210,14 @@ fn check_arguments(value: &WrittenFields, place: &str) -> Result<(), TrustGraphE
         match (members, unknown) {
             (None, _) => {
                 return refuse(format!(
-                    "an argument of {place} must be an object with name, type and description"
+                    "argument {} of {place} must be an object with `name`, `type` and `description`",
+                    index + 1
                 ));
             }
             (Some(_), Some(key)) => {
                 return refuse(format!(
-                    "an argument of {place} has `{key}`; it can have {}",
+                    "argument {} of {place} has `{key}`; it can have {}",
+                    index + 1,
                     ARGUMENT_MEMBERS.join(", ")
                 ));
             }

@@ -206,7 +206,7 @@ fn groups_states_and_arguments_have_their_shapes() {
         &[],
         "x",
         with("arguments", json!([{"name": "a", "value": "${HOME}"}])),
-        "an argument of tool 'x' has `value`; it can have name, type, description, required",
+        "argument 1 of tool 'x' has `value`; it can have name, type, description, required",
     );
 }
 

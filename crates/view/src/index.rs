@@ -172,7 +172,7 @@ impl Index {
         &self.entries
     }
 
-    /// Whether a server has any tool, permitted or not.
+    /// Whether the catalog has a tool of this server, including tools that no session may see.
     pub fn has_server(&self, server: &ServerName) -> bool {
         self.servers.contains(server)
     }

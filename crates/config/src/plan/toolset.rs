@@ -151,7 +151,7 @@ impl Planner<'_> {
                 "the toolset `{shown}` has the name of a server, but none of its tools"
             ))
             .help(format!(
-                "choose another name, or add `{shown}` to `servers`, or `{shown}.*` to `tools`"
+                "rename the toolset, or include the server: add `{shown}` to its `servers`, or `{shown}.*` to its `tools`"
             ))
         } else {
             return;

@@ -112,7 +112,7 @@ impl UpstreamExchange {
             format!("the client does not declare the capability `{name}`")
         } else if self.context.client.is_some() {
             format!(
-                "the client cannot be asked for `{name}` here: it does not accept an event stream, or sent a batch"
+                "the server needs `{name}` from the client, and this request has no event stream to ask on: the client must accept `text/event-stream` and must not send the request in a batch"
             )
         } else {
             format!("a request of this method cannot ask the client for `{name}`")
