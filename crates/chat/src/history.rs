@@ -18,7 +18,7 @@ const MAX_MESSAGES: usize = 100_000;
 /// Content of the result that stands in for a missing one.
 const UNKNOWN_RESULT: &str = "The result of this call is not known: the conversation was interrupted while it ran. It may have taken effect. Check before calling it again.";
 
-/// An exported conversation.
+/// A conversation as the API exports and imports it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct History {
     pub version: u64,

@@ -48,7 +48,7 @@ impl YamlDocument {
 pub(crate) fn parse(source: &SourceText<'_>, text: &str) -> Result<YamlDocument, BoxedProblem> {
     if text.len() > MAX_BYTES {
         return Err(Box::new(ConfigProblem::error(format!(
-            "the file is larger than {} MiB, which no configuration should be",
+            "the file is larger than {} MiB, the limit of a configuration file",
             MAX_BYTES >> 20
         ))));
     }

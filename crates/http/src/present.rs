@@ -61,7 +61,7 @@ pub fn servers(board: &Board) -> ServerList {
     }
 }
 
-/// One server.
+/// One server as the API shows it: its configuration and its state.
 pub fn server(board: &Board, plan: &ServerPlan, status: &ServerStatus) -> ServerView {
     let admitted = board.catalog().tools_of(&status.name).count();
     ServerView { tools: admitted, ..offered_server(plan, status) }

@@ -82,7 +82,7 @@ fn check_name(name: &str) -> Result<(), Quarantine> {
         return Ok(());
     }
     Err(Quarantine::new(format!(
-        "no provider accepts the name {name:?}: names have up to {MAX_NAME} letters, digits, `_` and `-`, and begin with a letter or `_`"
+        "not every provider accepts the name {name:?}: names have up to {MAX_NAME} letters, digits, `_` and `-`, and begin with a letter or `_`"
     )))
 }
 

@@ -25,7 +25,7 @@ pub enum AddressRefused {
 }
 
 impl Board {
-    /// Decides whether an address may be written into the configuration file: every address that its host resolves to must
+    /// Decides whether a URL may be written into the configuration file: every IP address that its host resolves to must
     /// be allowed.
     pub async fn check_address(&self, address: &str) -> Result<(), AddressRefused> {
         let url = Url::parse(address).ok().filter(|url| matches!(url.scheme(), "http" | "https"));

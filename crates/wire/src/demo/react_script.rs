@@ -109,7 +109,7 @@ fn answer(
     if lines.is_empty() {
         let said = text.trim();
         lines.push(format!(
-            "Hello! I am the demo model without native tool calls; you said “{said}”. {} Write `/call TOOL {{}}` and I act.",
+            "Hello! I am the demo model without native tool calls; you said “{said}”. {} Write `/call TOOL {{}}` and I call that tool.",
             listed(ask)
         ));
     }
