@@ -63,7 +63,7 @@ impl SignInState {
 /// The URL and the OAuth settings of a server that has them.
 pub(crate) fn wants_oauth(spec: &ServerSpec) -> Result<(&Url, &OAuthSettings), ConnectError> {
     spec.endpoint.oauth().ok_or_else(|| {
-        let message = format!("the server '{}' is not configured to sign in", spec.name);
+        let message = format!("no sign-in is configured for the server '{}'", spec.name);
         ConnectError::new(ConnectErrorKind::Protocol, message)
             .with_operator_hint("add `auth: {oauth: {}}` to its entry")
     })

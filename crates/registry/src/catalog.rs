@@ -11,7 +11,7 @@ use switchboard_model::{
 /// Longest requested name for which similar names are searched.
 const MAX_COMPARED: usize = 256;
 
-/// The source of a tool's limits.
+/// Which parts of the configuration set a tool's limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Configured {
     /// An entry of `toolbox.tools` alone.

@@ -96,7 +96,8 @@ pub struct RawCall {
     pub check: Option<CallCheck>,
 }
 
-/// The tool that a call refers to.
+/// How a call names its tool: as a person wrote it, or by a canonical name that a session resolved. This is not the
+/// `tool_choice` of a provider.
 #[derive(Debug)]
 pub enum ToolChoice {
     /// `tool` or `server.tool`, as the caller wrote it; resolved against the catalog.

@@ -88,8 +88,9 @@ impl Store {
 
     /// The records that match the filter, newest first: by id, which begins with the time of arrival.
     ///
-    /// An outcome that only a newer version knows is returned as an internal error with that word in its message. An
-    /// unknown face is [`StoreError::Unreadable`].
+    /// If a newer version wrote an outcome that this version does not know, the record has the outcome "internal error"
+    /// with the unknown word in its message. An unknown face (the way in: MCP, HTTP, command line, turn) fails the query
+    /// with [`StoreError::Unreadable`].
     pub async fn recent_calls(&self, filter: &CallFilter) -> Result<Vec<CallRecord>, StoreError> {
         select(filter)
             .build()

@@ -132,7 +132,7 @@ fn a_value_that_cannot_be_used_says_why() {
     check_refused(
         &[],
         json!({"url": URL, "auth-token": "***"}),
-        "`auth-token` of mcp 'bank' is '***', which is no token",
+        "`auth-token` of mcp 'bank' holds the mask '***' instead of a token: send the token, or leave `auth-token` out",
     );
     check_refused(
         &[],

@@ -78,7 +78,7 @@ pub(crate) fn plan(
                 continue;
             }
             Some(_) => about_present
-                .push(format!("{label}: removed from {file}: {config_name} has it already")),
+                .push(format!("{label}: removed from {file}, because {config_name} has it already")),
             None => {}
         }
         for place in &server.places {

@@ -306,7 +306,7 @@ fn servers_of_projects_are_taken_over_too_and_the_notes_tell_one_story() {
         [
             "note: board: stays in .claude.json: it is a Switchboard itself",
             "note: db (project /work/a): imported for all clients; in the other file it is for this project only",
-            "note: mine: removed from .claude.json: switchboard.yaml has it already",
+            "note: mine: removed from .claude.json, because switchboard.yaml has it already",
         ]
     );
     assert!(moved.stdout.contains("switchboard.yaml: took over db\n"), "{}", moved.stdout);

@@ -90,7 +90,7 @@ impl Planner<'_> {
         let url = url.filter(|url| url.scheme() == "https" && url.path().len() > 1);
         if url.is_none() {
             let message =
-                format!("{}.client_metadata_url is not an https address of a document", place.path);
+                format!("{}.client_metadata_url is not an https URL with a path", place.path);
             let problem = ConfigProblem::error(message)
                 .about(&place.path.key("client_metadata_url"))
                 .help("write an address such as `https://example.com/switchboard.json`");
