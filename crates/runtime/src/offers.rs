@@ -318,10 +318,10 @@ impl Server {
         match tokio::time::timeout(TELLING_LIMIT, telling).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
-                tracing::warn!(%server, %error, "the server refuses a subscription or the log level");
+                tracing::warn!(%server, %error, "the server refuses a request to subscribe or to set its log level");
             }
             Err(_elapsed) => {
-                tracing::warn!(%server, "the server does not answer a subscription or the log level");
+                tracing::warn!(%server, "the server does not answer a request to subscribe or to set its log level");
             }
         }
     }

@@ -114,7 +114,7 @@ impl PromptRunner for PromptTools {
             match answer {
                 Ok(text) => ToolResult::text(text),
                 Err(reason) => ToolResult::error(format!(
-                    "the model of tool '{}' gave no answer: {reason}",
+                    "the model behind tool '{}' gave no answer: {reason}",
                     call.tool.tool()
                 )),
             }

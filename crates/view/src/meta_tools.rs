@@ -31,7 +31,7 @@ pub enum MetaTool {
     CallTool,
 }
 
-/// The effect of switching a toolset.
+/// The effect of enabling or disabling a toolset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Switched {
     pub selection: Selection,

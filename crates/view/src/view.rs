@@ -150,7 +150,7 @@ impl View {
         }
     }
 
-    /// The index that the view was computed from.
+    /// The index of the catalog (its tools and toolsets by name) that the view was computed from.
     pub fn index(&self) -> &Arc<Index> {
         &self.index
     }

@@ -54,7 +54,7 @@ impl Planner<'_> {
             && (*auth != UpstreamAuth::None || !headers.is_empty())
         {
             let shown = shown_name(at, server.spec.name.as_str());
-            let message = format!("server '{shown}' gets its credentials over plain http");
+            let message = format!("the credentials for server '{shown}' are sent over plain http");
             let help = "use https, unless the network in between is trusted";
             self.warn_at(
                 at.key_origin("url"),

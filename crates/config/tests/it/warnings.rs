@@ -37,7 +37,7 @@ fn credentials_over_plain_http() {
         ("http://[::1]/", 0),
     ];
     for (url, count) in rows {
-        let expected = ["server 'a' gets its credentials over plain http"];
+        let expected = ["the credentials for server 'a' are sent over plain http"];
         let expected = &expected[..count];
         check(
             "[]",
