@@ -188,9 +188,7 @@ fn check_count(tool_sets: &[String], source: &str, plan: &Plan) -> Result<(), St
         return Ok(());
     }
     let count = tool_sets.len();
-    Err(format!(
-        "{source} names {count} toolsets, but `gateway.max_active_toolsets` is {most}"
-    ))
+    Err(format!("{source} names {count} toolsets, but `gateway.max_active_toolsets` is {most}"))
 }
 
 #[cfg(test)]

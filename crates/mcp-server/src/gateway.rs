@@ -388,7 +388,7 @@ async fn forward_server_news(gateway: Arc<Gateway>) {
             Err(RecvError::Lagged(missed)) => {
                 tracing::warn!(
                     missed,
-                    "updates of resources and log messages came faster than they could be passed on"
+                    "resource updates and log messages were dropped: they came faster than they could be passed on"
                 );
             }
             Err(RecvError::Closed) => return,

@@ -149,7 +149,7 @@ impl Collector {
         };
         let Some(path) = path.filter(|path| !path.is_empty()) else {
             return Err(format!(
-                "{ANNOTATION} {name:?} is only allowed on a property reached through `properties` alone"
+                "{ANNOTATION} {name:?} is only allowed on a property that only `properties` lead to, not `items`, `anyOf`, `$ref` or others"
             ));
         };
         if !matches!(
@@ -262,19 +262,19 @@ mod tests {
             ),
             (
                 json!({"properties": {"a": {"items": string(json!("A"))}}}),
-                "x-mcp-header \"A\" is only allowed on a property reached through `properties` alone",
+                "x-mcp-header \"A\" is only allowed on a property that only `properties` lead to, not `items`, `anyOf`, `$ref` or others",
             ),
             (
                 json!({"anyOf": [{"properties": {"a": string(json!("A"))}}]}),
-                "x-mcp-header \"A\" is only allowed on a property reached through `properties` alone",
+                "x-mcp-header \"A\" is only allowed on a property that only `properties` lead to, not `items`, `anyOf`, `$ref` or others",
             ),
             (
                 json!({"$defs": {"a": string(json!("A"))}}),
-                "x-mcp-header \"A\" is only allowed on a property reached through `properties` alone",
+                "x-mcp-header \"A\" is only allowed on a property that only `properties` lead to, not `items`, `anyOf`, `$ref` or others",
             ),
             (
                 json!({"type": "string", "x-mcp-header": "A"}),
-                "x-mcp-header \"A\" is only allowed on a property reached through `properties` alone",
+                "x-mcp-header \"A\" is only allowed on a property that only `properties` lead to, not `items`, `anyOf`, `$ref` or others",
             ),
         ] {
             assert_eq!(Mirrors::of_schema(&schema).unwrap_err(), expected, "{schema}");

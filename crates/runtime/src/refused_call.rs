@@ -8,7 +8,7 @@ use switchboard_registry::CatalogTool;
 use crate::board::Board;
 use crate::call_accounting::CallAccounting;
 
-/// A call that was rejected before it reached the board.
+/// A call that a face refused before it gave the call to the board, for the record of calls.
 #[derive(Debug)]
 pub struct RefusedCall<'a> {
     /// The name that the caller used.

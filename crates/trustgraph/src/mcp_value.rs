@@ -141,7 +141,9 @@ pub fn put_server(
     match token {
         _ if keeps_auth => {}
         Some(token) if token == MASK => {
-            return refuse(format!("`auth-token` of {place} holds the mask '{MASK}' instead of a token: send the token, or leave `auth-token` out"));
+            return refuse(format!(
+                "`auth-token` of {place} holds the mask '{MASK}' instead of a token: send the token, or leave `auth-token` out"
+            ));
         }
         Some(token) => {
             fields.insert("auth".into(), json!({"bearer": written(&json!(token))}));

@@ -77,8 +77,9 @@ pub(crate) fn plan(
                 ));
                 continue;
             }
-            Some(_) => about_present
-                .push(format!("{label}: removed from {file}, because {config_name} has it already")),
+            Some(_) => about_present.push(format!(
+                "{label}: removed from {file}, because {config_name} has it already"
+            )),
             None => {}
         }
         for place in &server.places {

@@ -64,7 +64,8 @@ impl Planner<'_> {
         let names: Vec<_> = arguments.iter().map(|argument| argument.name.as_str()).collect();
         for unknown in template.variables() {
             if !names.contains(&unknown.as_str()) {
-                let what = format!("it uses `{unknown}`, and the tool has no argument of this name");
+                let what =
+                    format!("it uses `{unknown}`, and the tool has no argument of this name");
                 let help = if names.is_empty() {
                     format!("declare it: `arguments: [{{name: {unknown}}}]`")
                 } else {

@@ -228,7 +228,8 @@ impl UpstreamExchange {
             let wanted = Members::read(wanted).unwrap_or_default();
             let method = wanted.string("method").unwrap_or_default().into_owned();
             let Some(need) = Need::of(&method, wanted.get("params")) else {
-                let message = format!("the server asks for {method}, which Switchboard does not support");
+                let message =
+                    format!("the server asks for {method}, which Switchboard does not support");
                 return Some(self.failed(message));
             };
             if !self.context.capabilities.meet(need) || !self.context.can_stream {

@@ -138,7 +138,10 @@ async fn a_model_that_fails_is_an_error_result_with_its_reason() {
     lab.fake.always(account.backend, Step::new().status(401, &[], "no"));
     let result = answer(&lab, "local.ask", json!({"what": "x"})).await;
     assert!(result.is_error);
-    assert!(text(&result).starts_with("the model behind tool 'ask' gave no answer: "), "{result:?}");
+    assert!(
+        text(&result).starts_with("the model behind tool 'ask' gave no answer: "),
+        "{result:?}"
+    );
     lab.end().await;
 
     let unknown = "[{name: ask, type: prompt, provider: nobody, template: x}]";
