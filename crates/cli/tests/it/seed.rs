@@ -347,6 +347,14 @@ async fn a_name_of_a_local_tool_and_a_server_means_the_server() {
     assert_eq!((outcome.stdout.as_str(), outcome.stderr.as_str()), ("3\n", ""));
 }
 
+/// The whole log of a program that was started and stopped. Before its end, lines may still be on their way.
+async fn whole_log(home: &Home, arguments: &[&str]) -> String {
+    let mut serve = home.serve_with(arguments).await;
+    serve.signal("TERM");
+    serve.ended().await;
+    serve.stderr()
+}
+
 #[tokio::test]
 async fn log_lines_come_at_their_levels() {
     let customers = server([Tool::echo("get_customer"), Tool::echo("more")]).await;
@@ -356,15 +364,15 @@ async fn log_lines_come_at_their_levels() {
         ["{name: get_customer, max_instances: 3}", "{name: audit}", "{name: internal.gone}"];
     let home = Home::new(yaml(&tools, &servers));
 
-    let default = home.serve().await.stderr();
+    let gone = "Tool 'gone' is configured for MCP server 'internal', which does not offer it";
+    let default = whole_log(&home, &[]).await;
     let told =
         "Tool 'more' from MCP 'customers' not explicitly configured, using default configuration";
     assert!(lines_of(&default, "INFO").iter().any(|line| line == told), "{default}");
-    let gone = "Tool 'gone' is configured for MCP server 'internal', which does not offer it";
     assert_eq!(lines_of(&default, "WARNING"), [gone]);
     assert_eq!(lines_of(&default, "DEBUG"), [""; 0]);
 
-    let details = lines_of(&home.serve_with(&["-v"]).await.stderr(), "DEBUG");
+    let details = lines_of(&whole_log(&home, &["-v"]).await, "DEBUG");
     for expected in [
         "Tool 'audit' registered with explicit configuration: \
          {max_instances=5, timeout=30s, max_timeout=10m, queue_timeout=30s, max_result_bytes=1048576}",
@@ -374,12 +382,12 @@ async fn log_lines_come_at_their_levels() {
     ] {
         assert!(details.iter().any(|line| line == expected), "{details:#?}");
     }
-    let quiet = home.serve_with(&["-q"]).await.stderr();
+    let quiet = whole_log(&home, &["-q"]).await;
     assert_eq!((lines_of(&quiet, "INFO").len(), lines_of(&quiet, "WARNING").len()), (0, 1));
-    assert_eq!(home.serve_with(&["-qq"]).await.stderr(), "");
+    assert_eq!(whole_log(&home, &["-qq"]).await, "");
     let single = home.line("tool list").expect(0);
     assert_eq!(lines_of(&single.stderr, "INFO"), [""; 0], "a single command only warns");
-    let json = home.serve_with(&["--log-format", "json"]).await.stderr();
+    let json = whole_log(&home, &["--log-format", "json"]).await;
     let first: serde_json::Value = serde_json::from_str(json.lines().next().unwrap()).unwrap();
     assert_eq!(first["level"], "INFO", "{first}");
 }
