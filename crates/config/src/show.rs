@@ -16,7 +16,7 @@ use crate::plan::At;
 use crate::plan::endpoint::redact_address;
 use crate::plan::server::CONNECTION_KEYS;
 use crate::source::SourceText;
-use crate::tree::{TreeEntry, Value};
+use crate::tree::{Node, TreeEntry, Value};
 
 const REDACTED: &str = "***";
 
@@ -174,9 +174,11 @@ fn argument(spec: &ArgumentSpec, at: At<'_>, source: &SourceText<'_>) -> Doc {
     fields.put_written("type", spec.kind.map(|kind| json!(kind.as_str())));
     fields.put_written("description", spec.description.as_ref().map(|text| json!(text)));
     fields.put_written("required", spec.required.map(|required| json!(required)));
-    for key in ["enum", "default", "items", "properties", "value", "hidden"] {
+    for key in ["enum", "default", "items", "properties"] {
         fields.put_as_written(key);
     }
+    fields.put_redacted("value");
+    fields.put_as_written("hidden");
     fields.done()
 }
 
@@ -360,26 +362,35 @@ impl<'a> ShownFields<'a> {
     /// A value of any shape, with the origin of each of its parts.
     fn put_as_written(&mut self, key: &str) {
         if let Some(at) = self.written(key) {
-            let doc = self.any(&at);
+            let doc = self.any(&at, &|node| node.to_json());
             self.out.push((key.into(), doc));
         }
     }
 
-    fn any(&self, at: &At<'_>) -> Doc {
+    /// A value of any shape whose parts may be credentials. References to variables are shown.
+    fn put_redacted(&mut self, key: &str) {
+        if let Some(at) = self.written(key) {
+            let doc = self.any(&at, &|_| json!(REDACTED));
+            self.out.push((key.into(), doc));
+        }
+    }
+
+    fn any(&self, at: &At<'_>, shown: &dyn Fn(&Node) -> Json) -> Doc {
         match &at.node.value {
             Value::List(items) if !items.is_empty() => {
                 let items = items.iter().enumerate();
-                let item = |(index, node)| self.any(&At { node, path: at.path.index(index) });
+                let item =
+                    |(index, node)| self.any(&At { node, path: at.path.index(index) }, shown);
                 Doc::List(items.map(item).collect())
             }
             Value::Map(entries) if !entries.is_empty() => {
                 let entry = |entry: &TreeEntry| {
                     let at = At { node: &entry.node, path: at.path.key(&entry.key) };
-                    (entry.key.clone(), self.any(&at))
+                    (entry.key.clone(), self.any(&at, shown))
                 };
                 Doc::Map(entries.iter().map(entry).collect())
             }
-            _ => self.value(Some(at), at.node.to_json()),
+            _ => self.value(Some(at), shown(at.node)),
         }
     }
 

@@ -20,7 +20,7 @@ use switchboard_model::{JsonText, ToolDescriptor};
 use switchboard_registry::CatalogTool;
 use switchboard_render::{NamedTool, Provider, render_tool};
 use switchboard_runtime::{Board, LiveConfig, WrittenEntry};
-use switchboard_schema::{check_declaration, declare_arguments};
+use switchboard_schema::declare_arguments;
 
 use crate::answers::{
     BadRequest, EditConflict, EditRefused, Guarded, StaleEntry, TakesBody, UnknownDeclaration,
@@ -188,8 +188,9 @@ pub(crate) async fn preview(
     if tool.is_none() {
         warnings.push(format!("no server has the tool '{name}' at the moment"));
     }
-    let faults = check_declaration(&server_schema, declared);
-    warnings.extend(faults.iter().map(ToString::to_string));
+    let found = config.board().contradictions(plan).into_iter();
+    let found = found.filter(|it| plan.tools.get(it.entry) == entry);
+    warnings.extend(found.map(|it| it.message));
     let input_schema = declare_arguments(&server_schema, declared);
     let description = entry.and_then(|entry| entry.description.clone());
     let description = description.or_else(|| tool.and_then(|tool| tool.description));

@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use switchboard_api::FieldError;
 use switchboard_config::{ConfigEdit, ConfigProblem, EditRefusal, EntryList, Problems};
 use switchboard_runtime::{
-    AppliedEdit, EditError, ExpectedEntry, LiveConfig, ReplaceError, WrittenEntry,
+    AppliedEdit, Contradiction, EditError, ExpectedEntry, LiveConfig, ReplaceError, WrittenEntry,
 };
 
 use crate::entry_values::declared_pointer;
@@ -88,6 +88,10 @@ pub(crate) fn edit_problem(
         let index = config.index(list, name);
         return invalid_configuration(problems, list, index);
     }
+    if let EditError::Contradicts(found) = error {
+        let index = config.index(list, name);
+        return invalid(found.iter().map(|it| contradiction(it, list, index)).collect());
+    }
     let (kind, status) = match error {
         EditError::Refused(EditRefusal::UnknownEntry { list: EntryList::Servers, .. }) => {
             ("unknown_server", StatusCode::NOT_FOUND)
@@ -107,6 +111,7 @@ pub(crate) fn edit_problem(
         EditError::Busy => ("busy", StatusCode::SERVICE_UNAVAILABLE),
         EditError::NotApplied(_)
         | EditError::Refused(EditRefusal::Problems(_))
+        | EditError::Contradicts(_)
         | EditError::Invalid(_) => ("not_applied", StatusCode::UNPROCESSABLE_ENTITY),
     };
     let mut response = ProblemResponse::new(kind, status, error.to_string());
@@ -118,6 +123,15 @@ pub(crate) fn edit_problem(
             errors.map(|message| FieldError { path: String::new(), message }).collect();
     }
     response
+}
+
+fn contradiction(found: &Contradiction, list: EntryList, index: usize) -> FieldError {
+    let message = found.message.clone();
+    if list == EntryList::Tools && found.entry == index {
+        FieldError { path: found.pointer.clone(), message }
+    } else {
+        FieldError { path: String::new(), message: format!("{}: {message}", found.path()) }
+    }
 }
 
 fn invalid_configuration(problems: &Problems, list: EntryList, index: usize) -> ProblemResponse {

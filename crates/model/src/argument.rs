@@ -42,6 +42,16 @@ impl ArgumentSpec {
         }
     }
 
+    /// The value that the configuration gives in every call.
+    pub fn configured_value(&self) -> Option<&Value> {
+        match &self.source {
+            ArgumentSource::Fixed(value) | ArgumentSource::HiddenDefault(value) => {
+                Some(value.expose())
+            }
+            ArgumentSource::Caller | ArgumentSource::Withheld => None,
+        }
+    }
+
     /// Whether callers see the argument and may give it.
     pub fn is_shown(&self) -> bool {
         self.source == ArgumentSource::Caller
@@ -55,6 +65,8 @@ pub enum ArgumentSource {
     Caller,
     /// The configuration. Callers neither see the argument nor can they give it.
     Fixed(FixedValue),
+    /// The configuration, by the `default` of an argument with `hidden: true`. Like `Fixed`.
+    HiddenDefault(FixedValue),
     /// Nobody: callers neither see the argument nor can they give it, and it is never sent.
     Withheld,
 }

@@ -75,8 +75,9 @@ pub struct Caller {
     /// The session in which it is made.
     pub session: Option<Arc<str>>,
     pub face: Face,
-    /// How many prompt tools run around this call: their models made it.
-    pub prompt_depth: u32,
+    /// How many prompt tools may still run inside each other, as the prompt tools around this call permit. `None` if
+    /// none runs around it.
+    pub prompt_tools_left: Option<u32>,
 }
 
 impl Caller {
@@ -90,7 +91,7 @@ impl Caller {
             client: ClientInfo::default(),
             session: None,
             face,
-            prompt_depth: 0,
+            prompt_tools_left: None,
         }
     }
 
@@ -99,15 +100,13 @@ impl Caller {
         Self::new("local".into(), Role::Admin, face)
     }
 
-    /// The model of a prompt tool that this caller called. It has the rights of a client.
+    /// The model of a prompt tool with this `max_depth` that this caller called. It has the rights of a client. A tool
+    /// never permits more than the tools around it.
     #[must_use]
-    pub fn inside_prompt_tool(&self) -> Self {
-        Self {
-            role: Role::Client,
-            face: Face::Turn,
-            prompt_depth: self.prompt_depth + 1,
-            ..self.clone()
-        }
+    pub fn inside_prompt_tool(&self, max_depth: u32) -> Self {
+        let own = max_depth.saturating_sub(1);
+        let left = self.prompt_tools_left.map_or(own, |left| own.min(left.saturating_sub(1)));
+        Self { role: Role::Client, face: Face::Turn, prompt_tools_left: Some(left), ..self.clone() }
     }
 
     /// The same caller in a session of this owner.
@@ -141,5 +140,20 @@ mod tests {
         assert_eq!((&*inside.principal, &*inside.owner), ("local", "key:1"));
         assert_eq!(inside.session.as_deref(), Some("work"));
         assert_eq!((inside.role, inside.face), (caller.role, caller.face));
+    }
+
+    #[test]
+    fn a_prompt_tool_permits_no_more_prompt_tools_than_those_around_it() {
+        let left = |depths: &[u32]| {
+            let caller = Caller::local(Face::Cli);
+            let inside = |caller: Caller, depth: &u32| caller.inside_prompt_tool(*depth);
+            depths.iter().fold(caller, inside).prompt_tools_left
+        };
+        assert_eq!(left(&[]), None);
+        assert_eq!(left(&[1]), Some(0));
+        assert_eq!(left(&[3]), Some(2));
+        assert_eq!(left(&[3, 9]), Some(1), "the outer one decides");
+        assert_eq!(left(&[3, 1]), Some(0), "the inner one may permit less");
+        assert_eq!(left(&[0]), Some(0));
     }
 }

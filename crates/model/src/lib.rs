@@ -48,9 +48,9 @@ pub use plan::{
 };
 pub use prompt_tool::{DEFAULT_PROMPT_DEPTH, PromptToolPlan};
 pub use provider::{
-    DEFAULT_PROVIDER_IDLE_TIMEOUT, DEFAULT_PROVIDER_TOTAL_TIMEOUT, Effort, ModelSettings,
-    ProviderAuth, ProviderKind, ProviderPlan, ToolSchemaForm, ToolStrategy, UnknownProviderKind,
-    UnknownStrategy,
+    BUILT_IN_PROVIDERS, DEFAULT_PROVIDER_IDLE_TIMEOUT, DEFAULT_PROVIDER_TOTAL_TIMEOUT, Effort,
+    ModelSettings, ProviderAuth, ProviderKind, ProviderPlan, ToolSchemaForm, ToolStrategy,
+    UnknownProviderKind, UnknownStrategy,
 };
 pub use secret::{Secret, redact_url};
 pub use server::{

@@ -80,6 +80,9 @@ impl FromStr for ProviderKind {
     }
 }
 
+/// The names of the providers that exist without a configuration.
+pub const BUILT_IN_PROVIDERS: [&str; 5] = ["demo", "openai", "anthropic", "gemini", "ollama"];
+
 /// The credential for requests to a provider.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum ProviderAuth {

@@ -246,6 +246,13 @@ mod tests {
     }
 
     #[test]
+    fn the_built_in_providers_have_the_names_that_configurations_may_use() {
+        let built_in = environment(&[]).built_in();
+        let names: Vec<_> = built_in.iter().map(|it| it.plan.name.as_str()).collect();
+        assert_eq!(names, switchboard_model::BUILT_IN_PROVIDERS);
+    }
+
+    #[test]
     fn ollama_is_found_in_all_forms_of_its_variable() {
         let rows = [
             ("127.0.0.1", Some("http://127.0.0.1:11434/v1")),

@@ -54,6 +54,16 @@ pub(crate) fn explicit_for(plan: &Plan, server: &ServerName, tool: &str) -> Opti
     }
 }
 
+/// The index of the entry whose `arguments` are those of a tool.
+pub fn declaring_entry(plan: &Plan, server: &ServerName, tool: &str) -> Option<usize> {
+    let declares = |is_about: &dyn Fn(&ToolEntry) -> bool| {
+        plan.tools.iter().position(|entry| entry.arguments.is_some() && is_about(entry))
+    };
+    let specific =
+        |entry: &ToolEntry| addresses(entry, server, tool) || is_prompt_tool(entry, server, tool);
+    declares(&specific).or_else(|| declares(&|entry| is_general(plan, entry, tool)))
+}
+
 fn grouping_over(upper: &ToolGrouping, lower: &ToolGrouping) -> ToolGrouping {
     ToolGrouping {
         group: upper.group.clone().or_else(|| lower.group.clone()),

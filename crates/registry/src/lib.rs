@@ -13,5 +13,6 @@ mod violation;
 pub use admission::{Admission, Offer, admit};
 pub use attached::{AttachedOffer, admit_attached};
 pub use catalog::{Catalog, CatalogTool, Configured, OfferedDefinition, Unresolved};
+pub use entries::declaring_entry;
 pub use notice::{Level, Notice};
 pub use violation::Violation;

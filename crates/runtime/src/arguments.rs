@@ -82,7 +82,9 @@ fn with_configured(
     let mut added = String::new();
     for argument in declared {
         let value = match &argument.source {
-            ArgumentSource::Fixed(value) => Some(value.expose()),
+            ArgumentSource::Fixed(value) | ArgumentSource::HiddenDefault(value) => {
+                Some(value.expose())
+            }
             ArgumentSource::Caller if !arguments.contains_key(&argument.name) => {
                 argument.default.as_ref()
             }

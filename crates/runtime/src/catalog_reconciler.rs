@@ -7,13 +7,12 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use switchboard_model::{
-    AttachedServer, Exposure, JsonText, Plan, QuarantinedTool, ServerName, ToolDescriptor,
+    AttachedServer, Exposure, Plan, QuarantinedTool, ServerName, ToolDescriptor,
 };
 use switchboard_registry::{
     Admission, AttachedOffer, Catalog, CatalogTool, Level, Notice, Offer, Violation, admit,
     admit_attached,
 };
-use switchboard_schema::{check_declaration, declare_arguments};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -21,6 +20,7 @@ use tokio_util::task::TaskTracker;
 use crate::attach_error::AttachError;
 use crate::attachments::Attachments;
 use crate::catalog_writer::CatalogWriter;
+use crate::declared_arguments::declare_all;
 use crate::exposure_rule::ExposureRule;
 use crate::max_instances::ConcurrencyTable;
 use crate::snapshot::{PublishedSnapshot, Snapshot};
@@ -158,7 +158,7 @@ impl CatalogReconciler {
             };
             admit_attached(&offer, &mut admission);
         }
-        declare_all(&mut admission);
+        declare_all(plan, &mut admission);
         Evaluation { admission, listings }
     }
 
@@ -362,38 +362,6 @@ impl Evaluation {
 fn missing_from(those: &Servers, these: Servers) -> impl Iterator<Item = Arc<Server>> {
     let is_there = |server: &Arc<Server>| those.values().any(|other| Arc::ptr_eq(other, server));
     these.into_values().filter(move |server| !is_there(server))
-}
-
-/// Applies the arguments that the configuration declares to the servers' schemas, so that all views show the same ones.
-/// A tool whose declaration contradicts its server is left out and quarantined.
-fn declare_all(admission: &mut Admission) {
-    for tool in std::mem::take(&mut admission.tools) {
-        match declare(tool) {
-            Ok(tool) => admission.tools.push(tool),
-            Err((server, tool)) => {
-                admission.quarantined.push((server.clone(), tool.clone()));
-                admission.notices.push(Notice::Quarantined { server, tool });
-            }
-        }
-    }
-}
-
-fn declare(mut tool: CatalogTool) -> Result<CatalogTool, (ServerName, QuarantinedTool)> {
-    let Some(arguments) = tool.arguments.as_ref().filter(|arguments| !arguments.is_empty()) else {
-        return Ok(tool);
-    };
-    // The listed form of the schema is used: it is equivalent to the original.
-    let schema = tool.descriptor.shown_schema().parse();
-    let faults = check_declaration(&schema, arguments);
-    if !faults.is_empty() {
-        let faults: Vec<_> = faults.iter().map(ToString::to_string).collect();
-        let reason = format!("its entry in toolbox.tools is wrong: {}", faults.join("; "));
-        let name = tool.name.tool().to_owned();
-        return Err((tool.name.server().clone(), QuarantinedTool { tool: Some(name), reason }));
-    }
-    tool.descriptor.input_schema = JsonText::from(&declare_arguments(&schema, arguments));
-    tool.descriptor.listed_schema = None;
-    Ok(tool)
 }
 
 /// A hash of the tools and their limits: equal catalogs have equal fingerprints.

@@ -9,6 +9,7 @@ use switchboard_config::{
 
 use crate::config_file::{PreparedFile, ReplaceError};
 use crate::config_source::{ConfigError, ConfigSource};
+use crate::declared_arguments::Contradiction;
 use crate::start_error::StartError;
 
 /// Why the configuration was not changed. Nothing is written and nothing is in force then.
@@ -34,6 +35,9 @@ pub enum EditError {
     /// The board refuses the edited configuration, such as for a server that cannot be reached.
     #[error("the changed configuration cannot be applied, and nothing was written:\n{0}")]
     NotApplied(StartError),
+    /// Declared arguments that a server of their tool would refuse.
+    #[error("{}", .0.iter().map(|it| it.message.as_str()).collect::<Vec<_>>().join("; "))]
+    Contradicts(Vec<Contradiction>),
     #[error("another change of the configuration is still being applied")]
     Busy,
 }
@@ -49,6 +53,7 @@ impl EditError {
             Self::Stale { .. } => Some("read it again, then repeat the change"),
             Self::Unwritten(error) => Some(error.hint()),
             Self::Busy => Some("try again in a moment"),
+            Self::Contradicts(_) => Some("change the value, or the schema of the server"),
             Self::Unreadable(_) | Self::Refused(_) | Self::Invalid(_) | Self::NotApplied(_) => None,
         }
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use switchboard_config::{ConfigEdit, ConfigText, EntryList, Loaded, SourceLocation};
+use switchboard_model::{Plan, ToolEntry};
 use tokio::sync::Semaphore;
 
 use crate::board::Board;
@@ -211,6 +212,7 @@ impl LiveConfig {
             self.check_expected(&before, list, &name, &expected)?;
         }
         let proposed = self.source.propose_from(before, edits)?;
+        self.check_contradictions(&proposed.loaded().plan)?;
         let prepared = proposed.prepare()?;
         let previous = self.state().loaded;
         let is_new = self.board.put_in_force(proposed.loaded()).await;
@@ -228,6 +230,19 @@ impl LiveConfig {
         let warnings = proposed.loaded().warnings.iter().map(ToString::to_string).collect();
         self.remember(proposed.into_loaded(), is_new);
         Ok(AppliedEdit { is_change, revision: self.board.catalog().revision(), warnings })
+    }
+
+    /// Refuses declared arguments that a server would refuse. Entries that are as before do not count: a server may have
+    /// changed, and the rest of the configuration can be changed all the same.
+    fn check_contradictions(&self, plan: &Plan) -> Result<(), EditError> {
+        let present = self.board.plan();
+        let mut found = self.board.contradictions(plan);
+        found.retain(|it| {
+            let declared = |entry: &ToolEntry| (entry.name.clone(), entry.arguments.clone());
+            let changed = plan.tools.get(it.entry).map(declared);
+            !present.tools.iter().any(|entry| Some(declared(entry)) == changed)
+        });
+        if found.is_empty() { Ok(()) } else { Err(EditError::Contradicts(found)) }
     }
 
     fn check_expected(

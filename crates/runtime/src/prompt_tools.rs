@@ -52,12 +52,10 @@ impl Board {
         let Some(runner) = self.prompt_runner.get() else {
             return Err(unavailable(tool, "this program asks no models"));
         };
-        if caller.prompt_depth >= plan.max_depth {
+        if caller.prompt_tools_left == Some(0) {
             let message = format!(
-                "{} was not run: {} prompt tools run around it already, and its max_depth is {}",
-                described(tool),
-                caller.prompt_depth,
-                plan.max_depth
+                "{} was not run: `max_depth` of the prompt tool that calls it permits no further prompt tool",
+                described(tool)
             );
             return Ok(ready(ToolResult::error(message)).boxed());
         }

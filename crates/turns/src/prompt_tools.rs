@@ -96,7 +96,7 @@ impl PromptTools {
             shown: Tools::only(Arc::new(rendering)),
             listed,
             reader: None,
-            caller: Arc::new(call.caller.inside_prompt_tool()),
+            caller: Arc::new(call.caller.inside_prompt_tool(call.plan.max_depth)),
             turn: Turn::new(id.clone(), messages, TurnLimits::default()),
             id,
         })

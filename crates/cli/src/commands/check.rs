@@ -9,7 +9,7 @@ use switchboard_runtime::{Board, ExposureRule, Memory};
 
 use crate::args::{CheckArguments, Globals};
 use crate::embedded::{config_source, end_board, load_config, open_store, start_board};
-use crate::failure::Failure;
+use crate::failure::{EXIT_START, Failure};
 use crate::output::Output;
 
 pub(crate) async fn run(
@@ -39,6 +39,11 @@ pub(crate) async fn run(
         output.warn(&warning.to_string());
         warnings.push(warning.to_json());
     }
+    let contradictions = contradictions(&loaded, &board);
+    for contradiction in &contradictions {
+        output.warn(&contradiction.to_string());
+        warnings.push(contradiction.to_json());
+    }
     let (servers, readiness) = (present::servers(&board), present::readiness(&board));
     if output.is_json() {
         let document = json!({"file": file, "warnings": warnings, "readiness": readiness, "servers": servers.servers});
@@ -48,7 +53,19 @@ pub(crate) async fn run(
         output.data(&format!("{file} would start {}: {} tools", readiness.status, readiness.tools));
     }
     end_board(&board).await;
-    Ok(ExitCode::SUCCESS)
+    // The board would start, but without tools that the file configures.
+    Ok(if contradictions.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_START) })
+}
+
+/// Declared arguments that a server would refuse. Their tools are left out.
+fn contradictions(loaded: &Loaded, board: &Board) -> Vec<ConfigProblem> {
+    let found = board.contradictions(&loaded.plan).into_iter();
+    found
+        .map(|it| {
+            let help = "the tool is left out: change the value, or remove it".to_owned();
+            loaded.warning_at(&it.path(), it.message, Some(help))
+        })
+        .collect()
 }
 
 /// Warnings about toolset patterns that match no tool.

@@ -6,6 +6,7 @@ mod bad_input;
 mod calls;
 mod config_show;
 mod connect;
+mod contradictions;
 mod doctor;
 mod exposure;
 mod http;

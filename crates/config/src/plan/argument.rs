@@ -35,6 +35,12 @@ impl Planner<'_> {
         self.check_nested(at, "properties", kind, ArgumentType::Object);
         let value = self.typed(at, "value", kind, raw.choices.as_deref(), raw.value);
         let default = self.typed(at, "default", kind, raw.choices.as_deref(), raw.default);
+        self.check_schema(at, "items", raw.items.as_ref());
+        for (name, schema) in raw.properties.iter().filter_map(Json::as_object).flatten() {
+            if let Some(at) = at.get("properties") {
+                self.check_schema(&at, name, Some(schema));
+            }
+        }
         let is_hidden = raw.hidden.unwrap_or(false);
         if value.is_some() {
             self.refuse_beside_value(at, is_hidden);
@@ -46,9 +52,20 @@ impl Planner<'_> {
             let help = "callers cannot give a hidden argument: remove `required`, or `hidden`";
             self.refuse(&at, "contradicts `hidden: true`", help);
         }
+        if !is_hidden
+            && value.is_none()
+            && default.is_some()
+            && raw.required == Some(true)
+            && let Some(at) = at.get("required")
+        {
+            let help =
+                "an argument with a default need not be given: remove `required`, or `default`";
+            self.refuse(&at, "contradicts `default`", help);
+        }
         let (source, default) = match (value, is_hidden, default) {
-            (Some(value), _, _) | (None, true, Some(value)) => {
-                (ArgumentSource::Fixed(FixedValue::new(value)), None)
+            (Some(value), _, _) => (ArgumentSource::Fixed(FixedValue::new(value)), None),
+            (None, true, Some(value)) => {
+                (ArgumentSource::HiddenDefault(FixedValue::new(value)), None)
             }
             (None, true, None) => (ArgumentSource::Withheld, None),
             (None, false, default) => (ArgumentSource::Caller, default),
@@ -104,6 +121,26 @@ impl Planner<'_> {
         let help = format!("write `type: {}` beside it, or remove it", wanted.as_str());
         let why = format!("is for an argument of the type `{}`", wanted.as_str());
         self.refuse(&at, &why, &help);
+    }
+
+    /// Reports a nested schema that is not a JSON Schema.
+    fn check_schema(&mut self, at: &At<'_>, key: &str, schema: Option<&Json>) {
+        let (Some(schema), Some(mut at)) = (schema, at.get(key)) else { return };
+        let Err(error) = jsonschema::draft202012::meta::validate(schema) else { return };
+        for segment in error.instance_path().to_string().split('/').skip(1) {
+            let below = match segment.parse() {
+                Ok(index) => at.element(index),
+                Err(_) => at.get(&segment.replace("~1", "/").replace("~0", "~")),
+            };
+            let Some(below) = below else { break };
+            at = below;
+        }
+        let help = if at.path.to_string().rsplit('.').next() == Some("type") {
+            "use one of string, number, integer, boolean, object, array, null"
+        } else {
+            "see https://json-schema.org/understanding-json-schema"
+        };
+        self.refuse(&at, "is not valid in a JSON Schema", help);
     }
 
     /// Reports keys that mean nothing for a fixed value.

@@ -83,6 +83,12 @@ impl<'a> At<'a> {
         }
     }
 
+    /// The item of this index, if the value is a list.
+    fn element(&self, index: usize) -> Option<At<'a>> {
+        let node = self.node.items().get(index)?;
+        Some(At { node, path: self.path.index(index) })
+    }
+
     /// The items of the list below `key`.
     pub(crate) fn items(&self, key: &str) -> Vec<At<'a>> {
         let Some(list) = self.get(key) else { return Vec::new() };
@@ -127,6 +133,7 @@ impl Planner<'_> {
         toolsets.hide_denied_servers(&gateway.deny_toolsets);
         let security = self.security(config, &sound);
         let providers = self.providers(config, &sound);
+        self.check_prompt_providers(&tools, config);
         let max_concurrent = json["max_concurrent"].as_u64().and_then(|n| u32::try_from(n).ok());
         Plan {
             root,

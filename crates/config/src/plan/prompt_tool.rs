@@ -2,13 +2,14 @@
 
 use serde_json::{Map, Value as Json, json};
 use switchboard_model::{
-    ArgumentSource, ArgumentSpec, ArgumentType, DEFAULT_PROMPT_DEPTH, PromptToolPlan,
+    ArgumentSpec, ArgumentType, BUILT_IN_PROVIDERS, DEFAULT_PROMPT_DEPTH, PromptToolPlan, ToolEntry,
 };
 use switchboard_template::Template;
 
 use super::{At, Planner};
 use crate::problem::ConfigProblem;
 use crate::raw::RawTool;
+use crate::schema::nearest;
 
 /// The keys that only a prompt tool has.
 pub(super) const PROMPT_KEYS: [&str; 6] =
@@ -54,6 +55,32 @@ impl Planner<'_> {
         })
     }
 
+    /// Reports prompt tools whose provider cannot exist.
+    pub(super) fn check_prompt_providers(
+        &mut self,
+        tools: &[(ToolEntry, At<'_>)],
+        config: &At<'_>,
+    ) {
+        let providers = config.items("providers");
+        let written = providers.iter().filter_map(|provider| provider.get("name"));
+        let known: Vec<_> =
+            written.filter_map(|name| name.text()).chain(BUILT_IN_PROVIDERS).collect();
+        for (tool, at) in tools {
+            let provider = tool.prompt.as_ref().and_then(|prompt| prompt.provider.as_deref());
+            let (Some(provider), Some(at)) = (provider, at.get("provider")) else { continue };
+            if known.contains(&provider) {
+                continue;
+            }
+            let nearest = nearest(provider, known.iter().copied());
+            let nearest = nearest.filter(|_| !at.node.sensitive);
+            let help = match nearest {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("add it to `providers`, or use one of {}", known.join(", ")),
+            };
+            self.refuse(&at, "names no provider", &help);
+        }
+    }
+
     /// Reports a template that does not compile, does not end, or reads what is no argument.
     fn check_template(&mut self, at: &At<'_>, template: &str, arguments: &[ArgumentSpec]) {
         let Some(at) = at.get("template") else { return };
@@ -90,13 +117,13 @@ impl Planner<'_> {
 
 /// An empty value for each argument.
 fn empty_arguments(arguments: &[ArgumentSpec]) -> Map<String, Json> {
-    let empty = |argument: &ArgumentSpec| match (&argument.source, argument.kind) {
-        (ArgumentSource::Fixed(value), _) => value.expose().clone(),
-        (_, Some(ArgumentType::Number | ArgumentType::Integer)) => json!(0),
-        (_, Some(ArgumentType::Boolean)) => json!(false),
-        (_, Some(ArgumentType::Object)) => json!({}),
-        (_, Some(ArgumentType::Array)) => json!([]),
-        (_, Some(ArgumentType::String) | None) => json!(""),
+    let empty = |argument: &ArgumentSpec| match (argument.configured_value(), argument.kind) {
+        (Some(value), _) => value.clone(),
+        (None, Some(ArgumentType::Number | ArgumentType::Integer)) => json!(0),
+        (None, Some(ArgumentType::Boolean)) => json!(false),
+        (None, Some(ArgumentType::Object)) => json!({}),
+        (None, Some(ArgumentType::Array)) => json!([]),
+        (None, Some(ArgumentType::String) | None) => json!(""),
     };
     arguments.iter().map(|argument| (argument.name.clone(), empty(argument))).collect()
 }

@@ -136,6 +136,14 @@ fn arguments_of_tools() {
         argument("name: x, value: 1, default: 2, required: true")
     );
     check!("argument_hidden_and_required", argument("name: x, hidden: true, required: true"));
+    check!("argument_default_and_required", argument("name: x, default: 1, required: true"));
+    check!(
+        "argument_nested_types",
+        argument(
+            "name: x, type: array, items: {type: object, properties: {a: {type: strng}}}}\n  - {name: y, type: object, \
+             properties: {b: {minimum: low}}"
+        )
+    );
     check!("argument_items_of_no_array", argument("name: x, type: string, items: {type: string}"));
     check!("argument_properties_no_map", argument("name: x, type: object, properties: [a]"));
     check!("argument_empty_enum", argument("name: x, enum: []"));
@@ -189,6 +197,7 @@ fn types_and_groups_of_tools() {
         with_tool("- {type: prompt, name: crm.a, template: x, mode: dynamic}")
     );
     check!("prompt_keys_elsewhere", with_tool("- {name: a, template: x, max_depth: 2}"));
+    check!("prompt_of_an_unknown_provider", prompt("template: x, provider: opnai"));
     check!("tool_of_an_unknown_type", with_tool("- {type: knowledge-query, name: a}"));
 }
 

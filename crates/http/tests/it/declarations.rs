@@ -119,6 +119,36 @@ async fn of_two_changes_of_one_version_the_second_is_refused() {
 }
 
 #[tokio::test]
+async fn a_value_that_the_server_would_refuse_is_refused_and_nothing_is_written() {
+    let it = start().await;
+    let before = it.text();
+    let revision = it.api.get("/api/v1/tools").await.good()["revision"].clone();
+    for (argument, path) in [
+        (json!({"name": "n", "value": "many"}), "/arguments/0/value"),
+        (json!({"name": "n", "hidden": true, "default": "many"}), "/arguments/0/default"),
+        (json!({"name": "n", "default": "many"}), "/arguments/0/default"),
+    ] {
+        let body = json!({"arguments": [argument]});
+        let preview = it.api.post(&format!("{PATH}/preview"), body.clone()).await.good();
+        assert!(
+            preview["warnings"][0].as_str().unwrap().contains("argument `n` has a"),
+            "{preview}"
+        );
+        let answer = it.api.put(PATH, body).await;
+        let errors = answer.body["errors"].as_array().unwrap();
+        assert_eq!((errors.len(), &errors[0]["path"]), (1, &json!(path)), "{:#}", answer.body);
+        let message = errors[0]["message"].as_str().unwrap();
+        assert!(message.contains("not of type \"integer\""), "{message}");
+        answer.problem(422, "invalid_configuration");
+    }
+    assert_eq!(it.text(), before);
+    let after = it.api.get("/api/v1/tools").await.good();
+    assert_eq!(after["revision"], revision);
+    assert_eq!(after["quarantined"], json!([]));
+    it.api.get("/api/v1/tools/one.echo").await.good();
+}
+
+#[tokio::test]
 async fn every_problem_of_a_declaration_has_its_place_and_nothing_is_written() {
     let it = start().await;
     let before = it.text();

@@ -3,6 +3,7 @@
 use pretty_assertions::assert_eq;
 use serde_json::json;
 use switchboard_model::CallErrorKind;
+use switchboard_runtime::Contradiction;
 use switchboard_test_support::Tool;
 
 use crate::support::{board, call, dynamic, end, failure, names, server, text, with, yaml};
@@ -67,11 +68,17 @@ async fn a_declaration_that_contradicts_the_server_costs_only_its_tool() {
     for (argument, reason) in [
         (
             "{name: limit, value: 11}",
-            "argument `limit` has a fixed value that does not fit the schema of the server",
+            "value: argument `limit` has a fixed value that does not fit the schema of the server: the value is greater \
+             than the maximum of 10",
+        ),
+        (
+            "{name: limit, hidden: true, default: 11}",
+            "default: argument `limit` has a hidden default that does not fit the schema of the server: the value is \
+             greater than the maximum of 10",
         ),
         (
             "{name: tenant, hidden: true}",
-            "argument `tenant` is hidden and has no default, but the server requires it: give it a `value`",
+            "hidden: argument `tenant` is hidden and has no default, but the server requires it: give it a `value`",
         ),
     ] {
         let entry = format!("{{name: search, arguments: [{argument}]}}");
@@ -82,7 +89,13 @@ async fn a_declaration_that_contradicts_the_server_costs_only_its_tool() {
             panic!("{:?}", snapshot.quarantined())
         };
         assert_eq!((server.as_str(), tool.tool.as_deref()), ("crm", Some("search")));
-        assert_eq!(tool.reason, format!("its entry in toolbox.tools is wrong: {reason}"));
+        let place = "toolbox.tools[0].arguments[0]";
+        let expected = format!("its entry in the configuration is wrong: {place}.{reason}");
+        assert_eq!(tool.reason, expected);
+        let found: Vec<_> =
+            board.contradictions(&board.plan()).iter().map(Contradiction::path).collect();
+        let key = reason.split(':').next().unwrap();
+        assert_eq!(found, [format!("{place}.{key}")]);
         end(&board).await;
     }
 }

@@ -123,12 +123,52 @@ async fn prompt_tools_inside_prompt_tools_end_at_their_depth() {
         // Each level asks its model once for the call and once with the result.
         assert_eq!(lab.fake.answers(account).len(), 2 * expected);
         let told = format!("{:?}", lab.fake.requests());
-        let refusal =
-            format!("{depth} prompt tools run around it already, and its max_depth is {depth}");
-        assert!(told.contains(&refusal), "{told}");
+        let refusal = "of the prompt tool that calls it permits no further prompt tool";
+        assert!(told.contains(refusal), "{told}");
         lab.is_clean();
         lab.end().await;
     }
+}
+
+#[tokio::test]
+async fn the_depth_of_the_calling_tool_decides_which_prompt_tools_its_model_may_call() {
+    let account = Account::ALL[0];
+    let provider = account.name;
+    for (outer, inner, expected) in [(1, 5, 0), (2, 1, 1), (2, 5, 1)] {
+        let entries = format!(
+            "[{{name: outer, type: prompt, provider: {provider}, template: outer, tools: [inner], max_depth: {outer}}}, \
+             {{name: inner, type: prompt, provider: {provider}, template: inner text, max_depth: {inner}}}]"
+        );
+        let lab = lab(&entries).await;
+        lab.fake.script(account.backend, [Step::new().call("local__inner", json!({}))]);
+        lab.fake.always(account.backend, Step::text("done"));
+        let result = answer(&lab, "local.outer", json!({})).await;
+        assert_eq!(text(&result), "done");
+        let asked = lab.fake.answers(account);
+        let of_inner = asked.iter().filter(|it| format!("{:?}", it.body).contains("inner text"));
+        assert_eq!(of_inner.count(), expected, "max_depth {outer} around {inner}: {asked:#?}");
+        lab.is_clean();
+        lab.end().await;
+    }
+}
+
+#[tokio::test]
+async fn fixed_and_hidden_arguments_of_a_prompt_tool_reach_its_template() {
+    let account = Account::ALL[0];
+    let lab = lab(&format!(
+        "[{{name: ask, type: prompt, provider: {}, template: 'Say {{{{ what }}}} to {{{{ team }}}} in {{{{ words }}}} words', \
+         arguments: [{{name: what}}, {{name: team, value: red}}, {{name: words, type: integer, hidden: true, default: 7}}]}}]",
+        account.name
+    ))
+    .await;
+    lab.fake.always(account.backend, Step::text("done"));
+    let result = answer(&lab, "local.ask", json!({"what": "hello"})).await;
+    assert_eq!(text(&result), "done");
+    let asked = format!("{:?}", lab.fake.answers(account));
+    assert!(asked.contains("Say hello to red in 7 words"), "{asked}");
+    let report = call(&lab, "local.ask", json!({"what": "hello", "team": "blue"})).await;
+    assert_eq!(report.result.unwrap_err().kind, CallErrorKind::InvalidArguments);
+    lab.end().await;
 }
 
 #[tokio::test]
@@ -142,11 +182,5 @@ async fn a_model_that_fails_is_an_error_result_with_its_reason() {
         text(&result).starts_with("the model behind tool 'ask' gave no answer: "),
         "{result:?}"
     );
-    lab.end().await;
-
-    let unknown = "[{name: ask, type: prompt, provider: nobody, template: x}]";
-    let lab = Lab::with_entries("", shop_tools(), unknown).await;
-    let result = answer(&lab, "local.ask", json!({})).await;
-    assert!(text(&result).contains("there is no provider `nobody`"), "{result:?}");
     lab.end().await;
 }
