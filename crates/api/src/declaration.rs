@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::content_check::ContentCheckDeclaration;
 use crate::problem::FieldError;
 
 /// The entry of a tool in `toolbox.tools`. What is absent comes from the server or from defaults.
@@ -39,6 +40,10 @@ pub struct ToolDeclaration {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub validate_arguments: Option<bool>,
+    /// The checks of its calls by the threat-protection endpoint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub content_check: Option<ContentCheckDeclaration>,
     /// The groups in which a turn may use the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]

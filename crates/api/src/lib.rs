@@ -2,6 +2,7 @@
 
 mod call;
 mod config;
+mod content_check;
 mod declaration;
 mod problem;
 mod provider;
@@ -12,6 +13,9 @@ mod tool;
 
 pub use call::{CallBody, CallView, RecordList, RecordView, SessionCallBody};
 pub use config::{ConfigOriginView, ConfigValueView, ConfigView, RefusedConfigView};
+pub use content_check::{
+    ChatMessageAnswer, ContentCheckDeclaration, ContentCheckList, ContentCheckView,
+};
 pub use declaration::{
     ArgumentDeclaration, ArgumentsCheck, DeclarationPreview, LimitsDeclaration, ToolDeclaration,
     ToolDeclarationView, ToolDefinitionView,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::content_check::ContentCheckDeclaration;
 use crate::declaration::LimitsDeclaration;
 use crate::tool::QuarantinedToolView;
 
@@ -140,6 +141,10 @@ pub struct ServerDeclaration {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub validate_arguments: Option<bool>,
+    /// The checks of the calls of its tools by the threat-protection endpoint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub content_check: Option<ContentCheckDeclaration>,
 }
 
 /// The credentials for a server.

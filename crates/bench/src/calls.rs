@@ -63,6 +63,7 @@ async fn call(board: &Board) -> anyhow::Result<()> {
         caller: Arc::new(Caller::local(Face::Cli)),
         requested: None,
         progress: None,
+        conversation: None,
     };
     board.call(request).await.result.map(drop).map_err(Into::into)
 }

@@ -70,6 +70,8 @@ pub enum FaultKind {
     MalformedCall,
     /// The model called a tool that was not declared.
     UnexpectedCall,
+    /// A content check did not let the conversation go to the model.
+    Blocked,
 }
 
 /// The party that has to act.
@@ -120,15 +122,19 @@ impl FaultKind {
             Self::TooLarge => "too_large",
             Self::MalformedCall => "malformed_call",
             Self::UnexpectedCall => "unexpected_call",
+            Self::Blocked => "blocked",
         }
     }
 
     /// The party that has to act.
     pub fn blame(self) -> Blame {
         match self {
-            Self::Credentials | Self::Forbidden | Self::Quota | Self::NotFound | Self::TooLong => {
-                Blame::You
-            }
+            Self::Credentials
+            | Self::Forbidden
+            | Self::Quota
+            | Self::NotFound
+            | Self::TooLong
+            | Self::Blocked => Blame::You,
             Self::RateLimited
             | Self::Overloaded
             | Self::Provider
@@ -160,7 +166,8 @@ impl FaultKind {
             | Self::TooLong
             | Self::BadRequest
             | Self::Refused
-            | Self::TooLarge => false,
+            | Self::TooLarge
+            | Self::Blocked => false,
         }
     }
 
@@ -193,6 +200,9 @@ impl FaultKind {
                 "check that the provider's address belongs to this kind of provider"
             }
             Self::TooLarge => "ask for less at once",
+            Self::Blocked => {
+                "the threat protection of this board stopped the turn: rephrase the message, edit the conversation, or ask whoever runs the board"
+            }
             Self::MalformedCall | Self::UnexpectedCall => {
                 "send the message again, or choose another model"
             }

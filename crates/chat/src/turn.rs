@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::retry::wait_before_next;
 use crate::{
-    Block, FaultKind, Message, ModelEvent, ModelFault, ReactStep, Reply, Stop, ToolCall,
+    Block, FaultKind, Message, ModelEvent, ModelFault, Part, ReactStep, Reply, Stop, ToolCall,
     ToolReturn, TurnEvent, TurnProblem, TurnStatus, Usage,
 };
 
@@ -40,6 +40,8 @@ pub enum TurnInput {
     Model(ModelEvent),
     /// A tool call ended.
     Returned(ToolReturn),
+    /// A tool call was blocked, or its result: the turn must not go on. The result says so to the model.
+    Blocked(ToolReturn),
     /// The delay of [`Action::Wait`] is over.
     Waited,
     /// The declared tools changed; the request in progress is restarted with the new tools.
@@ -176,6 +178,7 @@ impl Turn {
             (_, Phase::Ended) => {}
             (TurnInput::Model(event), Phase::Asking) => self.model(event),
             (TurnInput::Returned(result), Phase::Calling(_)) => self.returned(result),
+            (TurnInput::Blocked(result), Phase::Calling(_)) => self.blocked(result),
             (TurnInput::Waited, Phase::Waiting | Phase::Settling(_)) => self.ask(),
             (TurnInput::ToolsChanged { tools_revision }, Phase::Asking) => {
                 self.act([Action::Drop]);
@@ -197,6 +200,7 @@ impl Turn {
                 TurnInput::ToolsChanged { .. }
                 | TurnInput::Model(_)
                 | TurnInput::Returned(_)
+                | TurnInput::Blocked(_)
                 | TurnInput::Waited,
                 _,
             ) => {}
@@ -395,6 +399,41 @@ impl Turn {
         }
     }
 
+    /// Ends the turn with the result of a blocked call. Calls that still run are stopped.
+    fn blocked(&mut self, result: ToolReturn) {
+        let Phase::Calling(slots) = &mut self.phase else { return };
+        let open = slots.iter_mut().find(|(call, slot)| call.id == result.call && slot.is_none());
+        let Some((_, slot)) = open else { return };
+        let event = TurnEvent::returned(&result);
+        let message = result.content.iter().find_map(|part| match part {
+            Part::Text { text } => Some(text.clone()),
+            Part::Image(_) | Part::File { .. } => None,
+        });
+        let fault = ModelFault::new(FaultKind::Blocked, message.unwrap_or_default());
+        *slot = Some(result);
+        let slots = std::mem::take(slots);
+        self.emit(event);
+        let text =
+            "The call was stopped because another call was blocked. It may have taken effect.";
+        self.close_calls(slots, text);
+        self.act([Action::Keep]);
+        self.emit(TurnEvent::Error { error: (&fault).into() });
+        self.end(TurnStatus::Failed, None);
+    }
+
+    /// Stops the running calls and gives them this error as their result.
+    fn close_calls(&mut self, slots: Vec<(ToolCall, Option<ToolReturn>)>, text: &str) {
+        self.act([Action::StopCalls]);
+        for (call, result) in slots {
+            let result = result.unwrap_or_else(|| {
+                let result = ToolReturn::failed(&call, text);
+                self.actions.push_back(Action::Emit(TurnEvent::returned(&result)));
+                result
+            });
+            self.messages.push(Message::Tool(result));
+        }
+    }
+
     /// Turns the results of a reply into messages once all of them are there.
     fn keep_results(&mut self) {
         let Phase::Calling(slots) = &mut self.phase else { return };
@@ -476,18 +515,8 @@ impl Turn {
                 }
             }
             Phase::Calling(slots) => {
-                self.act([Action::StopCalls]);
-                for (call, result) in slots {
-                    let result = result.unwrap_or_else(|| {
-                        let result = ToolReturn::failed(
-                            &call,
-                            "The call was cancelled by the user. It may have taken effect.",
-                        );
-                        self.actions.push_back(Action::Emit(TurnEvent::returned(&result)));
-                        result
-                    });
-                    self.messages.push(Message::Tool(result));
-                }
+                let text = "The call was cancelled by the user. It may have taken effect.";
+                self.close_calls(slots, text);
             }
             Phase::Waiting | Phase::Settling(_) | Phase::Ended => {}
         }

@@ -104,6 +104,7 @@ impl Backend {
                     caller: Arc::new(local_caller()),
                     requested: None,
                     progress: None,
+                    conversation: None,
                 };
                 let report = board.call(request).await;
                 present::call(&report).map_err(|error| {

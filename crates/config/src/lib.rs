@@ -22,6 +22,7 @@ mod plan;
 mod problem;
 mod raw;
 mod raw_provider;
+mod raw_threat_protection;
 mod schema;
 mod secret_line;
 mod shape;

@@ -62,6 +62,7 @@ impl Path {
         let is_servers =
             key(1) == "toolbox" && key(2) == "mcps" && SERVER_SECRETS.contains(&key(4));
         is_servers
+            || (key(1) == "threat_protection" && key(2) == "token")
             || (key(1) == "providers" && self.0.len() > 3 && !PROVIDER_PLAIN.contains(&key(3)))
     }
 
@@ -117,6 +118,8 @@ mod tests {
         for key in ["api_key", "bearer", "headers", "apikey"] {
             assert!(provider.key(key).is_secret() && provider.key(key).key("x").is_secret());
         }
+        let checks = Path::root("myai").key("threat_protection");
+        assert!(checks.key("token").is_secret() && !checks.key("endpoint").is_secret());
         assert!(!provider.is_secret());
         let known = crate::schema::SchemaAt::config().property("providers").unwrap();
         let secret = known.items().unwrap().keys().filter(|key| provider.key(key).is_secret());

@@ -12,6 +12,7 @@ use serde_json::Value;
 use switchboard_model::{self as model, BUILT_IN_LIMITS};
 
 use crate::raw_provider::RawProvider;
+use crate::raw_threat_protection::{RawContentCheck, RawThreatProtection};
 
 /// The configuration below the root key.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -30,6 +31,8 @@ pub(crate) struct RawConfig {
     /// The LLM providers for chats. `demo` and `ollama` always exist, and so do `openai`, `anthropic` and `gemini` with
     /// the API keys from the environment; an entry of the same name replaces one of them.
     pub(crate) providers: Option<Vec<RawProvider>>,
+    /// Checks of conversations and tool calls by a threat-protection service before they go on.
+    pub(crate) threat_protection: Option<RawThreatProtection>,
 }
 
 /// The servers, their tools, and the limits of tools.
@@ -105,6 +108,8 @@ pub(crate) struct RawTool {
     pub(crate) arguments: Option<Vec<RawArgument>>,
     /// Whether arguments are checked before a call is sent. Default: as the server's entry says, else `true`.
     pub(crate) validate_arguments: Option<bool>,
+    /// The checks of its calls by `threat_protection.endpoint`. What is not set here comes from the server's entry.
+    pub(crate) content_check: Option<RawContentCheck>,
     /// The groups of the tool, for turns that ask for groups. Default: the group `default`. `[]` means no group: only a
     /// turn that asks for `*` sees the tool.
     #[schemars(extend("examples" = [["read-only", "bank"]]))]
@@ -264,6 +269,9 @@ pub(crate) struct RawServer {
     /// Whether the arguments of its tools are checked before a call is sent. With `false` the server alone checks them.
     #[schemars(extend("default" = true))]
     pub(crate) validate_arguments: Option<bool>,
+    /// The checks of the calls of its tools by `threat_protection.endpoint`. What is not set here comes from
+    /// `toolbox.defaults`.
+    pub(crate) content_check: Option<RawContentCheck>,
 }
 
 /// Defaults for every server.
@@ -278,6 +286,8 @@ pub(crate) struct RawServerDefaults {
     pub(crate) connect_timeout: Option<RawDuration>,
     /// Limits of tools without an entry in `tools`. A server's own `default_tool_config` wins, field by field.
     pub(crate) default_tool_config: Option<RawToolDefaults>,
+    /// The checks of the calls of all tools of servers by `threat_protection.endpoint`.
+    pub(crate) content_check: Option<RawContentCheck>,
 }
 
 /// The credentials for a server.

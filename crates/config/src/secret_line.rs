@@ -21,7 +21,8 @@ const WORDS: [&str; 12] = [
 ];
 
 /// Configuration keys that contain one of these words and never hold a secret.
-const HARMLESS_KEYS: [&str; 5] = [
+const HARMLESS_KEYS: [&str; 6] = [
+    "accept_without_key",
     "session_idle",
     "max_sessions",
     "max_sessions_per_principal",

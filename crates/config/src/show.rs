@@ -4,10 +4,10 @@
 
 use serde_json::{Value as Json, json};
 use switchboard_model::{
-    AdmissionMode, ArgumentSpec, BUILT_IN_LIMITS, EgressRule, Endpoint, EraChoice, GatewayPlan,
-    JwksSource, LimitsOverlay, LocalToolChoice, Plan, ProviderAuth, ProviderPlan, SecurityPlan,
-    ServerPlan, Sharing, ToolEntry, ToolSchemaForm, ToolsetPlan, UpstreamAuth, redact_url,
-    render_duration,
+    AdmissionMode, ArgumentSpec, BUILT_IN_LIMITS, ContentCheckOverlay, EgressRule, Endpoint,
+    EraChoice, GatewayPlan, JwksSource, LimitsOverlay, LocalToolChoice, Plan, ProviderAuth,
+    ProviderPlan, SecurityPlan, ServerPlan, Sharing, ThreatProtectionPlan, ToolEntry,
+    ToolSchemaForm, ToolsetPlan, UpstreamAuth, redact_url, render_duration,
 };
 
 use crate::emit::Doc;
@@ -50,6 +50,10 @@ pub(crate) fn document(plan: &Plan, config: &At<'_>, source: &SourceText<'_>) ->
     let providers = config.items("providers").into_iter().zip(&plan.providers);
     let providers = providers.map(|(at, provider)| provider_entry(provider, at, source)).collect();
     whole.put_list("providers", providers);
+    if let Some(at) = config.get("threat_protection") {
+        let shown = threat_protection(&plan.threat_protection, at, source);
+        whole.out.push(("threat_protection".into(), shown));
+    }
     Doc::Map(vec![(plan.root.as_str().into(), whole.done())])
 }
 
@@ -154,6 +158,7 @@ fn tool_entry(tool: &ToolEntry, at: At<'_>, source: &SourceText<'_>) -> Doc {
         fields.put_written("expose_as", tool.expose_as.as_ref().map(|text| json!(text)));
     }
     fields.put_written("validate_arguments", tool.validate_arguments.map(|checks| json!(checks)));
+    fields.put_content_check(tool.content_check);
     let grouping = &tool.grouping;
     fields.put_written_texts("group", grouping.group.as_ref());
     fields.put_written("state", grouping.state.as_ref().map(|state| json!(state)));
@@ -235,6 +240,7 @@ fn server_entry<'a>(
     let poll_interval = server.poll_interval.map(|interval| json!(render_duration(interval)));
     fields.put_written("poll_interval", poll_interval);
     fields.put("validate_arguments", json!(server.validate_arguments));
+    fields.put_content_check(server.content_check);
     fields.done()
 }
 
@@ -269,6 +275,20 @@ fn provider_entry(provider: &ProviderPlan, at: At<'_>, source: &SourceText<'_>) 
     fields.put_written("react_template", text(&provider.react_template));
     fields.put("idle_timeout", json!(render_duration(provider.idle_timeout)));
     fields.put("total_timeout", json!(render_duration(provider.total_timeout)));
+    fields.done()
+}
+
+fn threat_protection(plan: &ThreatProtectionPlan, at: At<'_>, source: &SourceText<'_>) -> Doc {
+    let mut fields = ShownFields::new(Some(at), source);
+    fields.put_written("endpoint", plan.endpoint.as_ref().map(|url| json!(redact_url(url))));
+    fields.put_written("token", plan.token.as_ref().map(|_| json!(REDACTED)));
+    fields.put("timeout", json!(render_duration(plan.timeout)));
+    fields.put("on_failure", json!(plan.on_failure.as_str()));
+    fields.put("before_model", json!(plan.before_model.as_str()));
+    fields.put("before_tool", json!(plan.before_tool.as_str()));
+    fields.put("after_tool", json!(plan.after_tool.as_str()));
+    fields.put_texts("redact", &plan.redact);
+    fields.put("accept_without_key", json!(plan.accept_without_key));
     fields.done()
 }
 
@@ -415,6 +435,18 @@ impl<'a> ShownFields<'a> {
             self.put_written(key, duration.map(|duration| json!(render_duration(duration))));
         }
         self.put_written("max_result_bytes", limits.max_result_bytes.map(|n| json!(n)));
+    }
+
+    /// Only what is configured is shown: without it nothing is checked.
+    fn put_content_check(&mut self, checks: ContentCheckOverlay) {
+        let below = |at: &Option<At<'a>>| at.as_ref().and_then(|at| at.get("content_check"));
+        let mut fields = ShownFields::new(below(&self.at), self.source);
+        fields.inherited = below(&self.inherited);
+        fields.put_written("before_call", checks.before_call.map(|mode| json!(mode.as_str())));
+        fields.put_written("after_call", checks.after_call.map(|mode| json!(mode.as_str())));
+        if !fields.out.is_empty() {
+            self.out.push(("content_check".into(), fields.done()));
+        }
     }
 
     fn put_secrets<'k>(&mut self, key: &str, names: impl Iterator<Item = &'k str>) {

@@ -47,6 +47,12 @@ answers! {
         unauthorized: "the token lacks a scope that is needed here",
         forbidden_host: "the Origin header names another site; `security.allowed_origins` may add it",
     }
+    CallForbidden 403 "The credentials do not suffice, the request comes from a page of another site, or a content check blocked the call or its result." {
+        blocked: "tool 'echo' of MCP server 'demo' was not called: the content check refused it: prompt injection",
+        forbidden: "this needs the role operator, and the credentials have client",
+        unauthorized: "the token lacks a scope that is needed here",
+        forbidden_host: "the Origin header names another site; `security.allowed_origins` may add it",
+    }
     ForbiddenHost 403 "The request names another host, or comes from a page of another site." {
         forbidden_host: "the Host header does not name this machine; `security.allowed_hosts` may add names",
     }

@@ -5,8 +5,10 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
-use switchboard_auth::{Principal, Refusal, Role};
+use switchboard_auth::{Gatekeeper, Principal, Refusal, Role};
 
+use crate::content_checks::CHAT_MESSAGE_PATH;
+use crate::origin_check::names_this_machine;
 use crate::problem::ProblemResponse;
 use crate::server_state::Shared;
 use crate::trustgraph_socket;
@@ -23,8 +25,12 @@ pub(crate) enum AuthDecision {
 /// Admits a request whose credentials allow its path; the error is the response that refuses it.
 pub(crate) async fn admit<B>(
     shared: &Shared,
+    is_peer_local: bool,
     request: &Request<B>,
 ) -> Result<AuthDecision, Response> {
+    if request.uri().path() == CHAT_MESSAGE_PATH && may_report(shared, is_peer_local, request) {
+        return Ok(AuthDecision::Public);
+    }
     let Some(needed) = needed_role(request.method(), request.uri().path()) else {
         return Ok(AuthDecision::Public);
     };
@@ -45,6 +51,28 @@ pub(crate) async fn admit<B>(
     Ok(AuthDecision::Principal(principal))
 }
 
+/// Headers that a proxy on this machine adds to requests from elsewhere.
+const PROXY_HEADERS: [&str; 4] = ["forwarded", "via", "x-forwarded-for", "x-real-ip"];
+
+/// Whether a chat message needs no credentials. The Microsoft Agent 365 SDK sends none; they are checked where there are
+/// some. Without them the agent must be on this machine, unless the configuration says otherwise.
+fn may_report<B>(shared: &Shared, is_peer_local: bool, request: &Request<B>) -> bool {
+    let headers = request.headers();
+    if shared.gatekeeper.is_open()
+        || Gatekeeper::HEADERS.iter().any(|header| headers.contains_key(header))
+    {
+        return false;
+    }
+    let is_configured = || {
+        let board = shared.board.board();
+        board.is_some_and(|board| board.plan().threat_protection.accept_without_key)
+    };
+    let is_local = is_peer_local
+        && names_this_machine(headers, request.uri().authority())
+        && !PROXY_HEADERS.iter().any(|header| headers.contains_key(*header));
+    is_local || is_configured()
+}
+
 /// The role that a path requires; `None` for public paths.
 fn needed_role(method: &Method, path: &str) -> Option<Role> {
     let is_public = path.starts_with("/.well-known/")
@@ -55,7 +83,9 @@ fn needed_role(method: &Method, path: &str) -> Option<Role> {
         return None;
     }
     // Results are not listed here: they are read by a handle that only the caller of the tool has.
-    let is_about_others = path == "/metrics" || path.starts_with("/api/v1/calls");
+    let is_about_others = path == "/metrics"
+        || path.starts_with("/api/v1/calls")
+        || path.starts_with("/api/v1/content-checks");
     let parts: Vec<_> = path.trim_end_matches('/').split('/').skip(1).collect();
     let is_about_configuration = matches!(
         *parts,
@@ -147,6 +177,8 @@ mod tests {
             (Method::GET, "/api/v1/config", Some(Role::Operator)),
             (Method::DELETE, "/api/v1/sessions/a", Some(Role::Client)),
             (Method::GET, "/api/v1/calls", Some(Role::Operator)),
+            (Method::GET, "/api/v1/content-checks", Some(Role::Operator)),
+            (Method::POST, CHAT_MESSAGE_PATH, Some(Role::Client)),
         ];
         for (method, path, role) in rows {
             assert_eq!(needed_role(&method, path), role, "{method} {path}");

@@ -19,8 +19,8 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
 use crate::answers::{
-    BadRequest, CallFaulted, CallTimedOut, CallUnavailable, Guarded, InvalidArguments, StoreFailed,
-    TakesBody, UnknownResult, UnknownTool, UpstreamFailed,
+    BadRequest, CallFaulted, CallForbidden, CallTimedOut, CallUnavailable, Guarded,
+    InvalidArguments, StoreFailed, TakesBody, UnknownResult, UnknownTool, UpstreamFailed,
 };
 use crate::extract::{FromBody, FromPath, FromQuery};
 use crate::inspect::{ToolName, finds_tool, no_such_tool};
@@ -61,6 +61,7 @@ const MAX_OFFSET: u64 = (1 << 53) - 1;
             links(("whole" = (operation_id = "readResult", parameters(("handle" = "$response.body#/result_handle")))))
         ),
         Guarded,
+        CallForbidden,
         TakesBody,
         UnknownTool,
         InvalidArguments,
@@ -123,7 +124,15 @@ pub(crate) async fn call_tool(
         })
     });
     let tool = name.into();
-    let request = CallRequest { tool, arguments, caller, requested: None, progress: None, check };
+    let request = CallRequest {
+        tool,
+        arguments,
+        caller,
+        requested: None,
+        progress: None,
+        check,
+        conversation: None,
+    };
     Ok(board.call(request).await)
 }
 

@@ -281,6 +281,8 @@ pub(crate) struct ConnectionState {
     idle_at: AtomicU32,
     /// HTTP/2 has frames that belong to no request, so received bytes do not mean that a request begins.
     is_http2: AtomicBool,
+    /// Whether the other end is on this machine.
+    is_local: AtomicBool,
     order: AtomicU8,
     task: OnceLock<Waker>,
 }
@@ -308,9 +310,20 @@ impl ConnectionState {
             open: AtomicU32::new(0),
             idle_at: AtomicU32::new(now),
             is_http2: AtomicBool::new(false),
+            is_local: AtomicBool::new(false),
             order: AtomicU8::new(0),
             task: OnceLock::new(),
         }
+    }
+
+    /// Sets whether the other end is on this machine.
+    pub(crate) fn set_local(&self, is_local: bool) {
+        self.is_local.store(is_local, Ordering::Relaxed);
+    }
+
+    /// Whether the other end is on this machine. It may be a proxy.
+    pub(crate) fn is_local(&self) -> bool {
+        self.is_local.load(Ordering::Relaxed)
     }
 
     /// Sets the task to wake when a [`CloseOrder`] is given.

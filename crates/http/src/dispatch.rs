@@ -101,7 +101,8 @@ impl<M: McpEndpoint> Dispatcher<M> {
         connection: &ConnectionState,
         mut request: Request<Incoming>,
     ) -> Response<ResponseBody<M::Body>> {
-        let principal = match authorize::admit(&self.shared, &request).await {
+        let principal = match authorize::admit(&self.shared, connection.is_local(), &request).await
+        {
             Ok(AuthDecision::Public) => None,
             Ok(AuthDecision::Principal(principal)) => Some(principal),
             Err(refused) => return refused.map(ResponseBody::Other),

@@ -8,6 +8,7 @@ mod config;
 mod connections;
 #[cfg(test)]
 mod connections_tests;
+mod content_checks;
 mod cross_origin;
 mod current_host_policy;
 mod declarations;

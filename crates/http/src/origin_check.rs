@@ -113,6 +113,13 @@ fn is_a_plain_local_request(headers: &HeaderMap) -> bool {
         && !headers.contains_key(FETCH_SITE)
 }
 
+/// Whether every host that the request names is a name of this machine.
+pub(crate) fn names_this_machine(headers: &HeaderMap, authority: Option<&Authority>) -> bool {
+    let named = headers.get_all(header::HOST).iter();
+    let mut named = named.map(|host| host.to_str().ok()?.parse::<Authority>().ok());
+    named.all(|host| host.is_some_and(|host| is_local(&host))) && authority.is_none_or(is_local)
+}
+
 fn bare_host(authority: &Authority) -> &str {
     authority.host().trim_start_matches('[').trim_end_matches(']')
 }

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use switchboard_api::{
-    CallView, LimitsView, ProviderList, ProviderView, QuarantinedToolView, Readiness, RecordView,
-    ServerList, ServerView, SessionProcesses, StoreTrouble, ToolList, ToolView,
+    CallView, ContentCheckView, LimitsView, ProviderList, ProviderView, QuarantinedToolView,
+    Readiness, RecordView, ServerList, ServerView, SessionProcesses, StoreTrouble, ToolList,
+    ToolView,
 };
 use switchboard_model::{
-    CallError, CallRecord, ConnectError, JsonText, NO_TOOLSET, ServerPlan, ServerState, Sharing,
-    ToolLimits, render_duration,
+    CallError, CallRecord, ConnectError, ContentCheckRecord, JsonText, NO_TOOLSET, ServerPlan,
+    ServerState, Sharing, ToolLimits, render_duration,
 };
 use switchboard_providers::Providers;
 use switchboard_registry::CatalogTool;
@@ -218,6 +219,26 @@ pub fn record(record: &CallRecord) -> RecordView {
         run_ms: record.run.as_secs_f64() * 1000.0,
         result_bytes: record.result_bytes,
         result_handle: record.result_handle.clone(),
+    }
+}
+
+/// The record of a content check.
+pub(crate) fn content_check(record: &ContentCheckRecord) -> ContentCheckView {
+    let at = jiff::Timestamp::from_millisecond(record.at_ms).unwrap_or_default();
+    ContentCheckView {
+        id: record.id.clone(),
+        at: format!("{at:.3}"),
+        hook: record.hook.as_str().into(),
+        verdict: record.verdict.clone(),
+        blocked: record.blocked,
+        reason: record.reason.clone(),
+        principal: record.principal.as_deref().map(str::to_owned),
+        conversation: record.conversation.clone(),
+        message: record.message.clone(),
+        tool: record.tool.as_ref().map(ToString::to_string),
+        messages: record.messages,
+        bytes: record.bytes,
+        took_ms: record.took.as_secs_f64() * 1000.0,
     }
 }
 

@@ -51,6 +51,7 @@ fn status_of(kind: CallErrorKind) -> StatusCode {
         }
         CallErrorKind::Timeout | CallErrorKind::InactivityTimeout => StatusCode::GATEWAY_TIMEOUT,
         CallErrorKind::Upstream => StatusCode::BAD_GATEWAY,
+        CallErrorKind::Blocked => StatusCode::FORBIDDEN,
         CallErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }

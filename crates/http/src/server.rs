@@ -42,9 +42,9 @@ use crate::self_waking::SelfWaking;
 use crate::server_state::{ServeOptions, Shared};
 use crate::stream_auth::Leases;
 use crate::{
-    authorize, calls, config, declarations, health, history, inspect, mcp, openapi, page, problem,
-    providers, server_entries, session_events, session_render, session_tools, sessions, trustgraph,
-    trustgraph_socket, turns,
+    authorize, calls, config, content_checks, declarations, health, history, inspect, mcp, openapi,
+    page, problem, providers, server_entries, session_events, session_render, session_tools,
+    sessions, trustgraph, trustgraph_socket, turns,
 };
 
 /// The maximum size of a request body of the API.
@@ -71,6 +71,7 @@ fn api(shared: &Shared) -> Router<Shared> {
         .route("/", get(page::index))
         .route("/.well-known/oauth-protected-resource", get(authorize::resource_metadata))
         .route("/.well-known/oauth-protected-resource/{*path}", get(authorize::resource_metadata))
+        .route(content_checks::CHAT_MESSAGE_PATH, post(content_checks::report))
         .route("/trustgraph/api/v1/config", post(trustgraph::config))
         .route("/trustgraph/api/v1/flow/{flow}/service/{service}", post(trustgraph::flow_service))
         .route(trustgraph_socket::PATH, get(trustgraph_socket::socket))
@@ -96,6 +97,7 @@ pub(crate) fn documented_routes() -> OpenApiRouter<Shared> {
         .routes(routes!(calls::call))
         .routes(routes!(calls::recent))
         .routes(routes!(calls::result))
+        .routes(routes!(content_checks::recent))
         .routes(routes!(sessions::toolsets))
         .routes(routes!(sessions::list, sessions::create))
         .routes(routes!(sessions::show, sessions::change, sessions::end))
@@ -196,15 +198,16 @@ pub(crate) async fn accept<A, F, B>(
     let server = Arc::new(server());
     loop {
         let accepted = async {
-            let stream = next_stream(&listener, connections).await;
-            (stream, connections.place().await)
+            let (stream, peer) = next_stream(&listener, connections).await;
+            (stream, peer, connections.place().await)
         };
-        let (stream, place) = tokio::select! {
+        let (stream, peer, place) = tokio::select! {
             biased;
             () = ending.cancelled() => break,
             accepted = accepted => accepted,
         };
         let connection = place.connection.clone();
+        connection.set_local(is_loopback(&peer));
         let attending = attend(stream, place, server.clone(), ending.clone(), answer.clone());
         let attending = SelfWaking::new(attending);
         connection.set_task(attending.waker().clone());
@@ -216,13 +219,13 @@ pub(crate) async fn accept<A, F, B>(
 }
 
 /// The next connection. Errors of the system are logged, and the accept is repeated.
-async fn next_stream(listener: &TcpListener, connections: &Connections) -> TcpStream {
+async fn next_stream(listener: &TcpListener, connections: &Connections) -> (TcpStream, SocketAddr) {
     loop {
         let error = match listener.accept().await {
-            Ok((stream, _)) => {
+            Ok((stream, peer)) => {
                 // Otherwise small responses on reused connections would wait for the client's delayed acknowledgement.
                 let _unsupported = stream.set_nodelay(true);
-                return stream;
+                return (stream, peer);
             }
             Err(error) => error,
         };
@@ -302,5 +305,5 @@ async fn fold_regularly(metrics: MetricsPage) {
 
 /// Whether only this machine can reach the address.
 pub fn is_loopback(address: &SocketAddr) -> bool {
-    address.ip().is_loopback()
+    address.ip().to_canonical().is_loopback()
 }

@@ -24,7 +24,15 @@ pub async fn call(
             .map_err(|error| Box::new(Problem::new("bad_request", 422, error.to_string())))?,
         None => body.arguments,
     };
-    let call = SessionCall { tool, arguments, caller, progress: None, seen: None, scope: None };
+    let call = SessionCall {
+        tool,
+        arguments,
+        caller,
+        progress: None,
+        seen: None,
+        scope: None,
+        conversation: None,
+    };
     match sessions.call_in(session, call).await {
         SessionReply::Called(shown, report) => present::call(&report)
             .map(|call| CallView { tool: shown.to_string(), ..call })

@@ -11,8 +11,9 @@ use switchboard_model::Face;
 use switchboard_sessions::SessionError;
 
 use crate::answers::{
-    BadRequest, CallFaulted, CallTimedOut, CallUnavailable, Guarded, InvalidArguments, Refused,
-    StaleRevision, StoreFailed, TakesBody, UnknownInSession, UnknownSession, UpstreamFailed,
+    BadRequest, CallFaulted, CallForbidden, CallTimedOut, CallUnavailable, Guarded,
+    InvalidArguments, Refused, StaleRevision, StoreFailed, TakesBody, UnknownInSession,
+    UnknownSession, UpstreamFailed,
 };
 use crate::extract::{FromBody, FromPath, FromQuery};
 use crate::present_sessions as present;
@@ -170,6 +171,7 @@ pub(crate) async fn switch_tool(
     responses(
         (status = 200, description = "The result of the tool.", body = CallView),
         Guarded,
+        CallForbidden,
         TakesBody,
         UnknownInSession,
         InvalidArguments,

@@ -191,6 +191,7 @@ impl UpstreamExchange {
                     passing,
                     events: Some(events),
                     check: Some(check),
+                    conversation: None,
                 };
                 Box::pin(async move { UpstreamResult::Call(board.call_raw(call).await.result) })
             }

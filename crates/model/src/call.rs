@@ -89,7 +89,7 @@ pub enum CallOutcome {
 
 impl CallOutcome {
     /// Every outcome that a record can hold.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Ok,
         Self::ToolError,
         Self::Failed(CallErrorKind::UnknownTool),
@@ -100,6 +100,7 @@ impl CallOutcome {
         Self::Failed(CallErrorKind::Cancelled),
         Self::Failed(CallErrorKind::Unavailable),
         Self::Failed(CallErrorKind::Upstream),
+        Self::Failed(CallErrorKind::Blocked),
         Self::Failed(CallErrorKind::Internal),
     ];
 
@@ -137,6 +138,8 @@ pub enum CallErrorKind {
     Unavailable,
     /// The server returned a protocol error or an invalid response.
     Upstream,
+    /// A content check refused the call or its result, or gave no verdict and fails closed.
+    Blocked,
     /// An error in Switchboard itself.
     Internal,
 }
@@ -153,6 +156,7 @@ impl CallErrorKind {
             Self::Cancelled => "cancelled",
             Self::Unavailable => "unavailable",
             Self::Upstream => "upstream_error",
+            Self::Blocked => "blocked",
             Self::Internal => "internal_error",
         }
     }
@@ -160,7 +164,9 @@ impl CallErrorKind {
     /// Which party caused the failure.
     pub fn fault(self) -> Fault {
         match self {
-            Self::UnknownTool | Self::InvalidArguments | Self::Cancelled => Fault::Caller,
+            Self::UnknownTool | Self::InvalidArguments | Self::Cancelled | Self::Blocked => {
+                Fault::Caller
+            }
             Self::Timeout | Self::InactivityTimeout | Self::Unavailable | Self::Upstream => {
                 Fault::Upstream
             }
@@ -171,9 +177,11 @@ impl CallErrorKind {
     /// Whether a retry may succeed.
     pub fn retry(self) -> Retry {
         match self {
-            Self::UnknownTool | Self::InvalidArguments | Self::Internal | Self::Upstream => {
-                Retry::Never
-            }
+            Self::UnknownTool
+            | Self::InvalidArguments
+            | Self::Internal
+            | Self::Upstream
+            | Self::Blocked => Retry::Never,
             Self::Timeout | Self::InactivityTimeout | Self::Cancelled => Retry::IfSafe,
             Self::QueueTimeout | Self::Unavailable => Retry::Later,
         }
@@ -334,6 +342,7 @@ mod tests {
             (K::Cancelled, "cancelled", Fault::Caller, Retry::IfSafe),
             (K::Unavailable, "unavailable", Fault::Upstream, Retry::Later),
             (K::Upstream, "upstream_error", Fault::Upstream, Retry::Never),
+            (K::Blocked, "blocked", Fault::Caller, Retry::Never),
             (K::Internal, "internal_error", Fault::Us, Retry::Never),
         ];
         for (kind, word, fault, retry) in rows {

@@ -9,6 +9,7 @@ mod attached;
 mod call;
 mod caller;
 mod connect_error;
+mod content_check;
 mod egress;
 mod gateway;
 mod json_text;
@@ -29,6 +30,10 @@ pub use call::{
 };
 pub use caller::{Caller, ClientInfo, Face, Role};
 pub use connect_error::{ConnectError, ConnectErrorKind};
+pub use content_check::{
+    CheckHook, CheckMode, ContentCheckModes, ContentCheckOverlay, ContentCheckRecord,
+    ContentVerdict, DEFAULT_CHECK_TIMEOUT, FailurePolicy, ThreatProtectionPlan,
+};
 pub use egress::{EgressPolicy, EgressRefusal, EgressRule};
 pub use gateway::{
     DEFAULT_JWT_LEEWAY, DEFAULT_MAX_BODY_BYTES, DEFAULT_MAX_SESSION_SERVERS, DEFAULT_MAX_SESSIONS,

@@ -4,8 +4,9 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::{
-    ArgumentSpec, DEFAULT_MAX_CONCURRENT, GatewayPlan, LimitsOverlay, PromptToolPlan, ProviderPlan,
-    SecurityPlan, ServerSpec, ToolGrouping, ToolsetPlan,
+    ArgumentSpec, ContentCheckOverlay, DEFAULT_MAX_CONCURRENT, GatewayPlan, LimitsOverlay,
+    PromptToolPlan, ProviderPlan, SecurityPlan, ServerSpec, ThreatProtectionPlan, ToolGrouping,
+    ToolsetPlan,
 };
 
 /// Value of a server's `toolset` that makes no toolset: its tools are members only of toolsets that list them.
@@ -32,6 +33,8 @@ pub struct Plan {
     pub security: SecurityPlan,
     /// The entries of `providers`, in file order, without the providers that need no entry.
     pub providers: Vec<ProviderPlan>,
+    /// What is checked before it goes on, and by which service.
+    pub threat_protection: ThreatProtectionPlan,
 }
 
 /// The plan of an empty file.
@@ -47,6 +50,7 @@ impl Default for Plan {
             gateway: GatewayPlan::default(),
             security: SecurityPlan::default(),
             providers: Vec::new(),
+            threat_protection: ThreatProtectionPlan::default(),
         }
     }
 }
@@ -125,6 +129,8 @@ pub struct ToolEntry {
     pub arguments: Option<Vec<ArgumentSpec>>,
     /// Whether arguments are checked before a call is sent; `None` keeps what the server's entry says.
     pub validate_arguments: Option<bool>,
+    /// The checks of its calls as configured.
+    pub content_check: ContentCheckOverlay,
     /// The groups and states in which a turn may use the tool.
     pub grouping: ToolGrouping,
     /// What makes it a prompt tool; `None` for settings of another tool.
@@ -144,6 +150,7 @@ impl ToolEntry {
             enabled: true,
             arguments: None,
             validate_arguments: None,
+            content_check: ContentCheckOverlay::default(),
             grouping: ToolGrouping::default(),
             prompt: None,
         }
@@ -175,6 +182,8 @@ pub struct ServerPlan {
     pub poll_interval: Option<Duration>,
     /// Whether the arguments of its tools are checked before a call is sent; a tool entry can say otherwise.
     pub validate_arguments: bool,
+    /// The checks of the calls of its tools, with those of `toolbox.defaults` below them; a tool entry can say otherwise.
+    pub content_check: ContentCheckOverlay,
 }
 
 /// The place in the configuration that makes a server required, for messages. All values compare equal, so that a moved

@@ -11,4 +11,4 @@ mod secret_forms;
 pub use egress::{AddressLookup, EgressGuard};
 pub use http_failure::{describe_failure, describe_loopback_failure, error_chain};
 pub use http_pool::{HttpPool, USER_AGENT};
-pub use redaction::{CurrentSecret, Redactor};
+pub use redaction::{CurrentSecret, Redactor, configured_secrets};

@@ -31,26 +31,7 @@ pub struct Redactor {
 impl Redactor {
     /// Removes the secrets in the server's configuration.
     pub fn of(spec: &ServerSpec) -> Self {
-        let mut secrets = spec.referenced.clone();
-        match &spec.endpoint {
-            Endpoint::StreamableHttp { url, headers, auth }
-            | Endpoint::Sse { url, headers, auth } => {
-                let own = match auth {
-                    UpstreamAuth::None => None,
-                    UpstreamAuth::Bearer(token) | UpstreamAuth::BearerFile { token, .. } => {
-                        Some(token)
-                    }
-                    UpstreamAuth::OAuth(settings) => settings.grant.secret(),
-                };
-                secrets.extend(headers.values().chain(own).cloned());
-                // A server may quote the token without `Bearer`.
-                let bare = headers.values().filter_map(|value| value.expose().split_once(' '));
-                secrets.extend(bare.map(|(_, rest)| Secret::new(rest)));
-                secrets.extend(of_address(url));
-            }
-            Endpoint::Stdio { env, .. } => secrets.extend(env.values().cloned()),
-        }
-        Self::of_secrets(secrets)
+        Self::of_secrets(configured_secrets(spec))
     }
 
     /// Removes these secrets.
@@ -108,6 +89,27 @@ impl Redactor {
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
+}
+
+/// The secrets in a server's configuration: credentials, headers, variables, and what references were replaced with.
+pub fn configured_secrets(spec: &ServerSpec) -> Vec<Secret> {
+    let mut secrets = spec.referenced.clone();
+    match &spec.endpoint {
+        Endpoint::StreamableHttp { url, headers, auth } | Endpoint::Sse { url, headers, auth } => {
+            let own = match auth {
+                UpstreamAuth::None => None,
+                UpstreamAuth::Bearer(token) | UpstreamAuth::BearerFile { token, .. } => Some(token),
+                UpstreamAuth::OAuth(settings) => settings.grant.secret(),
+            };
+            secrets.extend(headers.values().chain(own).cloned());
+            // A server may quote the token without `Bearer`.
+            let bare = headers.values().filter_map(|value| value.expose().split_once(' '));
+            secrets.extend(bare.map(|(_, rest)| Secret::new(rest)));
+            secrets.extend(of_address(url));
+        }
+        Endpoint::Stdio { env, .. } => secrets.extend(env.values().cloned()),
+    }
+    secrets
 }
 
 /// The secrets in a URL: the values of its query and the password, encoded and decoded; and user and password as the

@@ -213,10 +213,12 @@ fn admit_tool(plan: &Plan, offer: &Offer<'_>, tool: &ToolDescriptor, admission: 
     let toolset = offer.plan.toolset.clone().unwrap_or_else(|| server.to_string());
     let name = CanonicalName::new(server, &tool.name);
     let validates = explicit.as_ref().and_then(|explicit| explicit.validate_arguments);
+    let checks = explicit.as_ref().map(|explicit| explicit.content_check).unwrap_or_default();
     admission.tools.push(CatalogTool {
         limits,
         configured,
         validates_arguments: validates.unwrap_or(offer.plan.validate_arguments),
+        content_check: checks.over(offer.plan.content_check).resolve(),
         ..registered(name, tool, explicit, mode, toolset)
     });
 }
@@ -255,6 +257,7 @@ fn registered(
         registered.expose_as = explicit.expose_as;
         registered.arguments = explicit.arguments;
         registered.validates_arguments = explicit.validate_arguments.unwrap_or(true);
+        registered.content_check = explicit.content_check.resolve();
         registered.grouping = explicit.grouping;
         registered.prompt = explicit.prompt.map(Arc::new);
     }

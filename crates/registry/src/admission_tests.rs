@@ -48,6 +48,7 @@ fn server(name: &str, mode: AdmissionMode) -> ServerPlan {
         prompts: None,
         poll_interval: None,
         validate_arguments: true,
+        content_check: switchboard_model::ContentCheckOverlay::default(),
     }
 }
 

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use switchboard_model::{
-    AdmissionMode, ArgumentSpec, BUILT_IN_LIMITS, CanonicalName, JsonText, PromptToolPlan,
-    ServerName, ToolDescriptor, ToolGrouping, ToolLimits,
+    AdmissionMode, ArgumentSpec, BUILT_IN_LIMITS, CanonicalName, ContentCheckModes, JsonText,
+    PromptToolPlan, ServerName, ToolDescriptor, ToolGrouping, ToolLimits,
 };
 
 /// Longest requested name for which similar names are searched.
@@ -51,6 +51,8 @@ pub struct CatalogTool {
     pub offered: Option<OfferedDefinition>,
     /// Whether arguments are checked before a call is sent.
     pub validates_arguments: bool,
+    /// The checks of its calls, whoever makes them.
+    pub content_check: ContentCheckModes,
     /// The groups and states in which a turn may use it.
     pub grouping: ToolGrouping,
     /// What makes it a prompt tool.
@@ -83,6 +85,7 @@ impl CatalogTool {
             arguments: None,
             offered: None,
             validates_arguments: true,
+            content_check: ContentCheckModes::default(),
             grouping: ToolGrouping::default(),
             prompt: None,
             owner: None,

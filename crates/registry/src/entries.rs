@@ -1,8 +1,8 @@
 //! Finds the entries of `toolbox.tools` that apply to a tool.
 
 use switchboard_model::{
-    AdmissionMode, ArgumentSpec, LimitsOverlay, Plan, PromptToolPlan, ServerName, ToolEntry,
-    ToolGrouping,
+    AdmissionMode, ArgumentSpec, ContentCheckOverlay, LimitsOverlay, Plan, PromptToolPlan,
+    ServerName, ToolEntry, ToolGrouping,
 };
 
 /// The merged settings of all entries that apply to one tool.
@@ -15,6 +15,7 @@ pub(crate) struct Explicit {
     pub(crate) enabled: bool,
     pub(crate) arguments: Option<Vec<ArgumentSpec>>,
     pub(crate) validate_arguments: Option<bool>,
+    pub(crate) content_check: ContentCheckOverlay,
     pub(crate) grouping: ToolGrouping,
     pub(crate) prompt: Option<PromptToolPlan>,
 }
@@ -36,6 +37,7 @@ pub(crate) fn explicit_for(plan: &Plan, server: &ServerName, tool: &str) -> Opti
             enabled: upper.enabled && lower.enabled,
             arguments: upper.arguments.clone().or_else(|| lower.arguments.clone()),
             validate_arguments: upper.validate_arguments.or(lower.validate_arguments),
+            content_check: upper.content_check.over(lower.content_check),
             grouping: grouping_over(&upper.grouping, &lower.grouping),
             prompt: upper.prompt.clone(),
         }),
@@ -47,6 +49,7 @@ pub(crate) fn explicit_for(plan: &Plan, server: &ServerName, tool: &str) -> Opti
             enabled: entry.enabled,
             arguments: entry.arguments.clone(),
             validate_arguments: entry.validate_arguments,
+            content_check: entry.content_check,
             grouping: entry.grouping.clone(),
             prompt: entry.prompt.clone(),
         }),

@@ -19,6 +19,7 @@ use tokio_util::task::TaskTracker;
 use crate::attachments::Attachments;
 use crate::catalog_reconciler::{Before, CatalogReconciler, Commit, ReconcilerOrder, Seen};
 use crate::catalog_writer::CatalogWriter;
+use crate::content_checks::ContentChecks;
 use crate::exposure_rule::ExposureRule;
 use crate::first_attempts::{StartEvent, grace_of_reload, wait_for_all};
 use crate::local::LocalTools;
@@ -63,6 +64,7 @@ pub struct Board {
     pub(crate) local_tools: LocalTools,
     /// Answers prompt tools.
     pub(crate) prompt_runner: OnceLock<Arc<dyn PromptRunner>>,
+    pub(crate) content_checks: ContentChecks,
     versions: watch::Receiver<u64>,
     /// The configuration at the start, for settings that only a restart changes.
     first_plan: Arc<Plan>,
@@ -145,6 +147,7 @@ impl Board {
             published,
             slots,
             recorder: Recorder::start(options.store.clone()),
+            content_checks: ContentChecks::new(options.store.clone()),
             store: options.store,
             local_tools: options.local_tools,
             prompt_runner: OnceLock::new(),
@@ -337,6 +340,7 @@ impl Board {
             let _unwatched = tokio::time::timeout(AFTER_THE_CUT, self.calls.wait()).await;
         }
         self.recorder.flush().await;
+        self.content_checks.finish().await;
         self.around.stop.cancel();
         self.around.tasks.close();
         if tokio::time::timeout(CLOSING, self.around.tasks.wait()).await.is_err() {

@@ -24,12 +24,14 @@ use tracing::Instrument;
 use crate::arguments::check_arguments;
 use crate::board::Board;
 use crate::call_accounting::CallAccounting;
+use crate::call_checks::{CallChecks, CheckedCall};
 use crate::call_errors::{
     described, fell_silent, ran_longest, reconnecting, stalled, timed_out, unavailable,
     unknown_tool, withdrawn,
 };
 use crate::call_result::{CallFailed, CallReport, RawCallResult, RawReport};
 use crate::connection_pool::{ClientProfile, NoConnection};
+use crate::content_check::CheckedConversation;
 use crate::max_instances::{ConcurrencyLimits, Slot};
 use crate::running::{Overdue, Running};
 use crate::snapshot::{CompiledTool, Snapshot};
@@ -51,6 +53,8 @@ pub struct CallRequest {
     pub progress: Option<mpsc::Sender<Progress>>,
     /// A check that is repeated once the call has its slot; that the tool still exists is checked anyway.
     pub check: Option<CallCheck>,
+    /// The conversation in which a model makes the call, for content checks.
+    pub conversation: Option<Arc<CheckedConversation>>,
 }
 
 /// Decides again, once a call has its slot, whether the caller may still make it.
@@ -94,6 +98,8 @@ pub struct RawCall {
     pub events: Option<EventSender>,
     /// A check that is repeated once the call has its slot; that the tool still exists is checked anyway.
     pub check: Option<CallCheck>,
+    /// The conversation in which a model makes the call, for content checks.
+    pub conversation: Option<Arc<CheckedConversation>>,
 }
 
 /// How a call names its tool: as a person wrote it, or by a canonical name that a session resolved. This is not the
@@ -174,6 +180,7 @@ impl Board {
             passing: ForwardedContext { wants_progress: true, ..ForwardedContext::default() },
             events,
             check: request.check,
+            conversation: request.conversation,
         };
         let mut calling = std::pin::pin!(self.call_raw(call));
         let mut listening = std::pin::pin!(listening.fuse());
@@ -243,15 +250,28 @@ impl Board {
         };
         accounting.meter = Some(compiled.meter.clone());
         let text = call.arguments.unwrap_or_else(|| "{}".into());
+        // From here on `text` may have fixed values of the configuration, which only the server may see.
+        let checks = CallChecks::of(CheckedCall {
+            plan: published.plan(),
+            tool,
+            caller: &call.caller,
+            conversation: call.conversation,
+            id: &accounting.id.0,
+            arguments: &text,
+        });
         let (arguments, text) = check_arguments(compiled, tool, text).map_err(|refused| {
             accounting.refused_arguments = Some(refused.recorded);
             refused.error
         })?;
+        if let Some(checks) = &checks {
+            // Without a slot: a slow check must not keep other calls of the tool waiting.
+            Box::pin(checks.before(self, tool)).await?;
+        }
         // Held from here on: a reload during the wait for a slot must not close the server of this call.
         let server = self.hold_server(published, tool);
 
         accounting.wait_started = Some(Instant::now());
-        let _slots = self.take_slots(tool).await?;
+        let slots = self.take_slots(tool).await?;
         self.check_again(published, tool, call.check.as_ref())?;
         accounting.run_started = Some(Instant::now());
         let span = call_span(tool.name.server().as_str(), tool.name.tool());
@@ -272,6 +292,10 @@ impl Board {
             run_upstream(server, tool, &client, ask, call.events).instrument(span).await?
         };
         accounting.run_ended = Some(Instant::now());
+        drop(slots);
+        if let Some(checks) = &checks {
+            Box::pin(checks.after(self, tool, &answer)).await?;
+        }
         Ok(self.cap(tool, answer, accounting).await?)
     }
 

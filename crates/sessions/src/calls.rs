@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use switchboard_model::{CallError, CallId, Caller, CanonicalName, ToolResult};
-use switchboard_runtime::{CachedView, CallReport, CallRequest, Progress, ToolChoice};
+use switchboard_runtime::{
+    CachedView, CallReport, CallRequest, CheckedConversation, Progress, ToolChoice,
+};
 use switchboard_view::{Entry, Found, ListEra, MetaTool, Scope, View, not_enabled, unknown_tool};
 use tokio::sync::mpsc;
 
@@ -30,6 +32,8 @@ pub struct SessionCall {
     pub seen: Option<Arc<CachedView>>,
     /// A scope that is narrower than the session's own, such as that of a turn.
     pub scope: Option<Arc<Scope>>,
+    /// The conversation in which a model makes the call, for content checks.
+    pub conversation: Option<Arc<CheckedConversation>>,
 }
 
 /// The result of a call in a session.
@@ -123,6 +127,7 @@ impl SessionService {
             caller: Arc::new(call.caller.in_session(session.id.clone(), session.owner.clone())),
             requested: Some(requested),
             progress: call.progress,
+            conversation: call.conversation,
             check: Some(self.check_for(
                 call.scope.as_ref().unwrap_or(&session.scope),
                 Some(session),

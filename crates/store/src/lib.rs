@@ -13,6 +13,7 @@
 
 mod calls;
 mod clients;
+mod content_checks;
 mod era;
 mod error;
 mod health;
@@ -33,6 +34,7 @@ mod store;
 
 pub use calls::CallFilter;
 pub use clients::StoredClient;
+pub use content_checks::ContentCheckFilter;
 pub use error::{StoreError, StoreFailure};
 pub use health::StoreOutage;
 pub use keys::StoredKey;

@@ -20,6 +20,7 @@ const FILES: &[(&str, &str)] = &[
     ("0008_write_probe", include_str!("../migrations/sqlite/0008_write_probe.sql")),
     ("0009_call_results", include_str!("../migrations/sqlite/0009_call_results.sql")),
     ("0010_results_by_owner", include_str!("../migrations/sqlite/0010_results_by_owner.sql")),
+    ("0011_content_checks", include_str!("../migrations/sqlite/0011_content_checks.sql")),
 ];
 
 pub(crate) static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {

@@ -8,8 +8,8 @@ use sqlx::Row;
 use sqlx::query::Query;
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteRow};
 use switchboard_model::{
-    CallErrorKind, CallId, CallOutcome, CallRecord, CanonicalName, Era, Face, JsonText, ServerName,
-    ToolDescriptor,
+    CallErrorKind, CallId, CallOutcome, CallRecord, CanonicalName, CheckHook, ContentCheckRecord,
+    Era, Face, JsonText, ServerName, ToolDescriptor,
 };
 
 use crate::{StoredClient, StoredKey, StoredSession};
@@ -91,6 +91,28 @@ pub(crate) fn call_from_row(row: &SqliteRow) -> Result<CallRecord, sqlx::Error> 
         run: Duration::from_nanos(unsigned(row.try_get("run_ns")?)),
         result_bytes: unsigned(row.try_get("result_bytes")?),
         result_handle: row.try_get("result_handle")?,
+    })
+}
+
+/// A record from a row of `content_checks`.
+pub(crate) fn check_from_row(row: &SqliteRow) -> Result<ContentCheckRecord, sqlx::Error> {
+    let hook: &str = row.try_get("hook")?;
+    let principal: Option<&str> = row.try_get("principal")?;
+    Ok(ContentCheckRecord {
+        id: row.try_get("id")?,
+        at_ms: row.try_get("at_ms")?,
+        hook: CheckHook::from_word(hook)
+            .ok_or_else(|| meaningless(format!("there is no hook {hook:?}")))?,
+        verdict: row.try_get("verdict")?,
+        blocked: row.try_get::<i64, _>("blocked")? != 0,
+        reason: row.try_get("reason")?,
+        principal: principal.map(Arc::from),
+        conversation: row.try_get("conversation")?,
+        message: row.try_get("message")?,
+        tool: canonical_name(row.try_get("server")?, row.try_get("tool")?)?,
+        messages: unsigned(row.try_get("messages")?),
+        bytes: unsigned(row.try_get("bytes")?),
+        took: Duration::from_nanos(unsigned(row.try_get("took_ns")?)),
     })
 }
 
@@ -187,7 +209,7 @@ pub(crate) fn canonical_name(
 }
 
 /// Exact up to 292 years.
-fn nanoseconds(duration: Duration) -> i64 {
+pub(crate) fn nanoseconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
 }
 
@@ -214,7 +236,8 @@ mod tests {
                 K::Cancelled => 7,
                 K::Unavailable => 8,
                 K::Upstream => 9,
-                K::Internal => 10,
+                K::Blocked => 10,
+                K::Internal => 11,
             },
         }
     }

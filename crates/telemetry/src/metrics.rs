@@ -24,6 +24,8 @@ const MODEL_REQUESTS: &str = "switchboard_model_requests_total";
 const MODEL_SECONDS: &str = "switchboard_model_request_seconds";
 const MODEL_TOKENS: &str = "switchboard_model_tokens_total";
 const TURNS: &str = "switchboard_turns_total";
+const CONTENT_CHECKS: &str = "switchboard_content_checks_total";
+const CONTENT_CHECK_SECONDS: &str = "switchboard_content_check_seconds";
 const TASKS: &str = "switchboard_tasks";
 
 /// Looked up once, when counting starts.
@@ -80,6 +82,8 @@ fn describe() {
     describe_histogram!(MODEL_SECONDS, "Seconds that models took to answer, by provider");
     describe_counter!(MODEL_TOKENS, "Tokens by provider and direction, input or output");
     describe_counter!(TURNS, "Turns that have ended, by how");
+    describe_counter!(CONTENT_CHECKS, "Content checks by hook and verdict");
+    describe_histogram!(CONTENT_CHECK_SECONDS, "Seconds that content checks took, by hook");
     describe_gauge!(TASKS, "Tasks that are alive just now");
 }
 
@@ -208,6 +212,17 @@ pub fn model_answered(
 /// Counts a turn that has ended.
 pub fn turn_ended(status: &'static str) {
     counter!(TURNS, "status" => status).increment(1);
+}
+
+/// Counts a content check that has ended.
+pub fn content_checked(hook: &'static str, verdict: &'static str, took: Duration) {
+    counter!(CONTENT_CHECKS, "hook" => hook, "verdict" => verdict).increment(1);
+    histogram!(CONTENT_CHECK_SECONDS, "hook" => hook).record(took.as_secs_f64());
+}
+
+/// Counts a content check that was not made, because too many ran beside the work already.
+pub fn content_check_skipped(hook: &'static str) {
+    counter!(CONTENT_CHECKS, "hook" => hook, "verdict" => "skipped").increment(1);
 }
 
 /// Sets the number of tasks. The server of the page reads it from the runtime, because tasks are not counted as they

@@ -28,6 +28,7 @@ mod sse_transport;
 mod state;
 mod stats;
 mod temp_config;
+mod threat_endpoint;
 mod tool;
 mod wait;
 
@@ -39,5 +40,6 @@ pub use market::{market_catalogue, market_sets, market_toolsets_yaml};
 pub use server::{ScriptedServer, ScriptedServerBuilder};
 pub use stats::{SeenRequest, StartedCall, Stats};
 pub use temp_config::TempConfig;
+pub use threat_endpoint::{ThreatAnswer, ThreatEndpoint, ThreatRequest};
 pub use tool::{Asks, Flood, Reply, Tool};
 pub use wait::{free_port, wait_until};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use switchboard_chat::{Block, Reply, ToolCall, ToolReturn, TurnEvent};
 use switchboard_model::{CallErrorKind, Caller, Face, Role};
 use switchboard_render::Rendering;
-use switchboard_runtime::CachedView;
+use switchboard_runtime::{CachedView, CheckedConversation};
 use switchboard_sessions::{Session, SessionCall, SessionReply, SessionService};
 use switchboard_view::{MetaTool, Scope};
 use tokio::sync::mpsc;
@@ -54,6 +54,7 @@ pub(crate) async fn call(
     session: Arc<Session>,
     shown: ShownTools,
     call: ToolCall,
+    conversation: Option<Arc<CheckedConversation>>,
     watchers: mpsc::Sender<TurnEvent>,
 ) -> Called {
     let (progress, mut news) = mpsc::channel(PROGRESS);
@@ -67,6 +68,7 @@ pub(crate) async fn call(
             progress: Some(progress),
             seen: Some(shown.view.clone()),
             scope: Some(shown.scope),
+            conversation,
         },
     );
     tokio::pin!(running);

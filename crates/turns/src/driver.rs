@@ -11,10 +11,10 @@ use switchboard_chat::{
     Action, FaultKind, Message, ModelEvent, ModelFault, Overlay, Source, ToolCall, ToolReturn,
     Turn, TurnEvent, TurnInput, TurnProblem, TurnStatus, Usage,
 };
-use switchboard_model::{ModelSettings, ToolStrategy};
+use switchboard_model::{CallErrorKind, ModelSettings, ToolStrategy};
 use switchboard_providers::{ModelStream, ProviderEndpoint, Providers};
 use switchboard_render::{Provider, Rendering};
-use switchboard_runtime::CachedView;
+use switchboard_runtime::{CachedView, CheckSubject, CheckedConversation};
 use switchboard_sessions::{Session, SessionService};
 use switchboard_telemetry::{end_model_span, model_answered, model_span, turn_ended};
 use switchboard_view::ToolGroups;
@@ -30,11 +30,12 @@ use tracing::{Instrument, Span};
 use crate::calling::{self, Called, ShownTools};
 use crate::conversation::StoredConversation;
 use crate::live::{LiveTurn, TurnEnd, TurnWishes};
+use crate::model_check::ModelCheck;
 use crate::new_turn::{ChosenStrategy, Wanted};
 use crate::react_prompt::{ReactPrompts, after_instructions};
 use crate::tool_epoch::{self, ToolEpoch};
 use crate::turn_problem::not_kept;
-use crate::{TurnError, observation};
+use crate::{TurnError, checked_history, observation};
 
 /// Capacity of the channel for events of running calls.
 const NEWS: usize = 64;
@@ -81,6 +82,8 @@ pub(crate) struct DriverState {
     queue: VecDeque<ToolCall>,
     /// The tools in the prompt of a ReACT turn.
     listed: Option<Arc<Rendering>>,
+    /// The conversation for checks of calls, and the number of its messages.
+    checked: Option<(usize, Arc<CheckedConversation>)>,
     error: Option<TurnProblem>,
     end: Option<(TurnEnd, TurnEvent)>,
     has_ended: bool,
@@ -113,6 +116,8 @@ struct PreparedRequest {
     tools: Tools,
     /// Reads the reply of a ReACT turn.
     reader: Option<ReactReader>,
+    /// Must be passed before the request is sent.
+    check: Option<ModelCheck>,
     replay: Range<usize>,
     seen: Arc<CachedView>,
     revision: u64,
@@ -244,10 +249,24 @@ impl Driver {
             let scope = self.sessions.turn_scope(&self.session, &self.groups);
             let shown = ShownTools { view, scope };
             let (sessions, session) = (self.sessions.clone(), self.session.clone());
-            let running = calling::call(sessions, session, shown, call.clone(), tell.clone());
+            let conversation = self.checked_conversation();
+            let running =
+                calling::call(sessions, session, shown, call.clone(), conversation, tell.clone());
             let task = calls.spawn(running);
             self.state.running.insert(task.id(), call);
         }
+    }
+
+    /// The conversation for checks of the calls, if there is anything that checks them.
+    fn checked_conversation(&mut self) -> Option<Arc<CheckedConversation>> {
+        self.sessions.board().plan().threat_protection.endpoint.as_ref()?;
+        let messages = self.turn.messages();
+        let known = self.state.checked.take().filter(|(count, _)| *count == messages.len());
+        let (count, checked) = known.unwrap_or_else(|| {
+            (messages.len(), checked_history::conversation(&self.live.id, messages))
+        });
+        self.state.checked = Some((count, checked.clone()));
+        Some(checked)
     }
 
     fn is_react(&self) -> bool {
@@ -320,6 +339,16 @@ impl Driver {
         if let Some(correction) = self.turn.correction() {
             view.get_or_insert_with(|| stored.to_vec()).push(correction);
         }
+        let check = ModelCheck::of(self.sessions.board().plan(), || {
+            let (session, turn) = (&*self.session.id, &*self.live.id);
+            let instructions = settings.instructions.as_deref();
+            checked_history::model_request(
+                session,
+                turn,
+                instructions,
+                view.as_deref().unwrap_or(stored),
+            )
+        });
         let form = tool_epoch::form_of(&endpoint, source.kind);
         let (tools, replay, reader) = match chosen.strategy {
             ToolStrategy::Native => {
@@ -369,6 +398,7 @@ impl Driver {
             messages: view,
             tools,
             reader,
+            check,
             replay,
             seen,
             revision,
@@ -390,6 +420,9 @@ impl Driver {
     /// Reads the next events of the response; sends the request first if necessary.
     async fn hear(&mut self) -> Vec<ModelEvent> {
         if self.state.stream.is_none() {
+            if let Err(fault) = self.pass_check().await {
+                return vec![ModelEvent::Failed(Box::new(fault))];
+            }
             let Some(request) = &self.state.request else { return Vec::new() };
             let (session, turn) = (self.session.id.clone(), self.live.id.clone());
             let mut asked = request.ask(self.turn.messages(), &session, &turn).await;
@@ -432,6 +465,18 @@ impl Driver {
         read
     }
 
+    /// Waits for the content check of the request. Dropping the future keeps the check, so it is made again.
+    async fn pass_check(&mut self) -> Result<(), ModelFault> {
+        let Some(request) = &mut self.state.request else { return Ok(()) };
+        let Some(check) = &request.check else { return Ok(()) };
+        let (principal, session) = (self.session.owner.clone(), self.session.id.clone());
+        let subject =
+            CheckSubject { principal: Some(principal), session: Some(session), tool: None };
+        check.pass(self.sessions.board(), subject).await?;
+        request.check = None;
+        Ok(())
+    }
+
     /// Whether a refused request is repeated as a ReACT request: the model has no native tool calls, and nobody insists
     /// on them.
     fn may_go_on_with_react(&self, fault: &ModelFault) -> bool {
@@ -455,7 +500,12 @@ impl Driver {
             strategy: ToolStrategy::React,
             reason: format!("the model has no native tool calls: {}", fault.message),
         });
-        self.prepare()
+        self.prepare()?;
+        // The same conversation has passed its check.
+        if let Some(request) = &mut self.state.request {
+            request.check = None;
+        }
+        Ok(())
     }
 
     /// Declares the tools in the older form if a Gemini backend does not know the newer one, once. Returns whether it
@@ -530,7 +580,11 @@ impl Driver {
             let state = self.groups.state().to_owned();
             self.live.tell(&TurnEvent::State { state });
         }
-        self.turn.on(TurnInput::Returned(called.result));
+        self.turn.on(if called.refusal == Some(CallErrorKind::Blocked) {
+            TurnInput::Blocked(called.result)
+        } else {
+            TurnInput::Returned(called.result)
+        });
     }
 
     /// Applies a request from outside: cancellation, or new tools.

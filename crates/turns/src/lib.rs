@@ -5,10 +5,12 @@
 //! decides the next action; this crate performs it: it sends model requests, calls tools and stores messages.
 
 mod calling;
+mod checked_history;
 mod conversation;
 mod driver;
 mod error;
 mod live;
+mod model_check;
 mod new_turn;
 mod observation;
 mod prompt_tools;

@@ -12,10 +12,12 @@ use switchboard_chat::{
     Action, FaultKind, Message, ModelEvent, ModelFault, Source, ToolCall, ToolReturn, Turn,
     TurnEvent, TurnInput, TurnLimits,
 };
-use switchboard_model::{Caller, ModelSettings, Plan, ToolResult, ToolStrategy};
+use switchboard_model::{CallErrorKind, Caller, ModelSettings, Plan, ToolResult, ToolStrategy};
 use switchboard_providers::{ModelStream, ProviderEndpoint, Providers};
 use switchboard_render::{NamedTool, Provider, Rendering};
-use switchboard_runtime::{Board, CallRequest, PromptCall, PromptRunner, Snapshot, ToolChoice};
+use switchboard_runtime::{
+    Board, CallRequest, CheckSubject, PromptCall, PromptRunner, Snapshot, ToolChoice,
+};
 use switchboard_view::Entry;
 use switchboard_wire::{ModelRequest, ReactReader, Tools, react_messages};
 use tokio::task::JoinSet;
@@ -23,6 +25,8 @@ use uuid::Uuid;
 use wildmatch::WildMatch;
 
 use crate::calling::restore_arguments;
+use crate::checked_history;
+use crate::model_check::ModelCheck;
 use crate::new_turn::default_name;
 use crate::react_prompt::{ReactPrompts, after_instructions};
 use crate::tool_epoch::form_of;
@@ -189,7 +193,7 @@ impl PromptTurn {
                 self.turn.on(TurnInput::Waited);
             } else if let Some(returned) = calls.join_next().await {
                 match returned {
-                    Ok(returned) => self.turn.on(TurnInput::Returned(returned)),
+                    Ok(input) => self.turn.on(input),
                     Err(_panicked) => return Err("a call ended by an internal error".into()),
                 }
             } else if let Some(open) = &mut stream {
@@ -225,6 +229,14 @@ impl PromptTurn {
     async fn ask(&mut self) -> Result<ModelStream, ModelFault> {
         let mut messages = self.turn.messages().to_vec();
         messages.extend(self.turn.correction());
+        let check = ModelCheck::of(self.board.plan(), || {
+            let conversation = self.caller.session.as_deref().unwrap_or(&self.id);
+            let instructions = self.settings.instructions.as_deref();
+            checked_history::model_request(conversation, &self.id, instructions, &messages)
+        });
+        if let Some(check) = check {
+            check.pass(&self.board, CheckSubject::of(&self.caller, None)).await?;
+        }
         if let Some(listed) = &self.listed {
             messages = react_messages(&messages, listed);
             self.reader = Some(ReactReader::default());
@@ -243,14 +255,16 @@ impl PromptTurn {
     }
 
     /// Runs one call of the model. A tool that it was not shown is not called.
-    fn call(&self, call: ToolCall) -> BoxFuture<'static, ToolReturn> {
+    fn call(&self, call: ToolCall) -> BoxFuture<'static, TurnInput> {
         let is_meant = |entry: &&Entry| entry.name.as_deref() == Some(call.name.as_str());
         let Some(entry) = self.tools.iter().find(is_meant) else {
             let known: Vec<_> =
                 self.tools.iter().filter_map(|entry| entry.name.as_deref()).collect();
             let text = format!("there is no tool `{}`; there are: {}", call.name, known.join(", "));
-            return futures::future::ready(ToolReturn::failed(&call, text)).boxed();
+            let failed = ToolReturn::failed(&call, text);
+            return futures::future::ready(TurnInput::Returned(failed)).boxed();
         };
+        let is_checked = self.board.plan().threat_protection.endpoint.is_some();
         let request = CallRequest {
             tool: ToolChoice::from(&*entry.tool),
             arguments: call.arguments.clone(),
@@ -258,13 +272,21 @@ impl PromptTurn {
             requested: Some(call.name.as_str().into()),
             progress: None,
             check: None,
+            conversation: is_checked
+                .then(|| checked_history::conversation(&self.id, self.turn.messages())),
         };
         let board = self.board.clone();
         async move {
             let report = board.call(request).await;
             match report.result {
-                Ok(result) => ToolReturn::of(&call, result, None),
-                Err(error) => ToolReturn::failed(&call, error.to_string()),
+                Ok(result) => TurnInput::Returned(ToolReturn::of(&call, result, None)),
+                Err(error) => {
+                    let failed = ToolReturn::failed(&call, error.to_string());
+                    match error.kind {
+                        CallErrorKind::Blocked => TurnInput::Blocked(failed),
+                        _ => TurnInput::Returned(failed),
+                    }
+                }
             }
         }
         .boxed()

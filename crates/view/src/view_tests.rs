@@ -84,6 +84,7 @@ pub(crate) fn server(name: &str) -> ServerPlan {
         prompts: None,
         poll_interval: None,
         validate_arguments: true,
+        content_check: switchboard_model::ContentCheckOverlay::default(),
     }
 }
 

@@ -344,9 +344,35 @@ fn what_is_given_up_costs_what_it_cost() {
     assert_eq!(turn.usage().total(), 12);
 }
 
+#[test]
+fn a_blocked_call_ends_the_turn_and_every_call_has_a_result() {
+    let mut turn = turn();
+    model(&mut turn, calls(3));
+    assert_eq!(answer(&mut turn, "call_t_1"), ["keep call_t_1", "tool_result"]);
+    let blocked = |id: &str| ToolReturn {
+        call: id.into(),
+        name: "echo".into(),
+        content: vec![Part::text("not called")],
+        structured: None,
+        is_error: true,
+        latency_ms: None,
+    };
+    turn.on(TurnInput::Blocked(blocked("call_t_9")));
+    assert_eq!(acts(&mut turn), [""; 0], "an unknown call");
+    turn.on(TurnInput::Blocked(blocked("call_t_0")));
+    assert_eq!(
+        acts(&mut turn),
+        ["tool_result", "stop", "tool_result", "keep", "error blocked", "done failed", "end"]
+    );
+    assert_eq!(order(&turn), "user calls call_t_0! call_t_1 call_t_2!");
+    check(turn.messages()).unwrap();
+    turn.on(TurnInput::Blocked(blocked("call_t_2")));
+    assert_eq!(answer(&mut turn, "call_t_2"), [""; 0]);
+}
+
 /// Random inputs in any order.
 fn inputs() -> impl Strategy<Value = Vec<u8>> {
-    proptest::collection::vec(0_u8..12, 0..60)
+    proptest::collection::vec(0_u8..13, 0..60)
 }
 
 fn input(kind: u8, running: &[ToolCall]) -> TurnInput {
@@ -361,6 +387,7 @@ fn input(kind: u8, running: &[ToolCall]) -> TurnInput {
         (6, _) => TurnInput::ToolsChanged { tools_revision: 1 },
         (7, _) => TurnInput::Waited,
         (8, _) => TurnInput::Cancel,
+        (12, Some(call)) => TurnInput::Blocked(ToolReturn::failed(&call, "x")),
         (_, Some(call)) => TurnInput::Returned(ToolReturn::failed(&call, "x")),
         (_, None) => TurnInput::Model(ModelEvent::Thinking("x".into())),
     }
@@ -396,7 +423,7 @@ proptest! {
                 }
             }
             let input = input(kind, &running);
-            if let TurnInput::Returned(_) = &input {
+            if let TurnInput::Returned(_) | TurnInput::Blocked(_) = &input {
                 running.remove(0);
             }
             turn.on(input);

@@ -13,11 +13,13 @@ use serde::Serialize;
 use switchboard_config::Loaded;
 use switchboard_mcp_client::ConnectOptions;
 use switchboard_model::{
-    Plan, ProviderKind, ServerName, ServerPlan, Sharing, UpstreamToolList, render_duration,
+    FailurePolicy, Plan, ProviderKind, ServerName, ServerPlan, Sharing, UpstreamToolList,
+    redact_url, render_duration,
 };
 use switchboard_providers::{ProviderInfo, ProviderOrigin, Providers};
 use switchboard_runtime::{
     Board, BoardOptions, COMMAND_WAIT, ExposureRule, LocalTools, Memory, StartFailure,
+    reach_check_endpoint,
 };
 use switchboard_store::Store;
 
@@ -93,6 +95,7 @@ async fn look_here(globals: &Globals) -> Result<Vec<Finding>, Failure> {
             findings.extend(found.findings);
         }
         findings.extend(look_at_providers(plan));
+        findings.extend(look_at_threat_protection(plan).await);
         findings.extend(look_at_admission(&loaded, &away).await?);
     }
     Ok(findings)
@@ -144,6 +147,24 @@ async fn look_at_store(globals: &Globals) -> Finding {
         }
         Err(error) => Finding::ill(subject, error.to_string(), error.hint()),
     }
+}
+
+/// Whether something answers at the threat-protection endpoint, if one is configured.
+async fn look_at_threat_protection(plan: &Plan) -> Option<Finding> {
+    let reached = reach_check_endpoint(plan).await?;
+    let settings = &plan.threat_protection;
+    let subject = format!("threat protection at {}", redact_url(settings.endpoint.as_ref()?));
+    Some(match reached {
+        Ok(()) => Finding::well(subject, "reachable"),
+        Err(reason) => {
+            let says = format!("away: {reason}");
+            let hint = match settings.on_failure {
+                FailurePolicy::Closed => "hooks that block stop all work meanwhile",
+                FailurePolicy::Open => "nothing is checked meanwhile",
+            };
+            Finding { hint: Some(hint.into()), ..Finding::warning(subject, says) }
+        }
+    })
 }
 
 /// The result of checking one server.

@@ -2,7 +2,7 @@
 
 use pretty_assertions::assert_eq;
 use serde_json::json;
-use switchboard_test_support::Tool;
+use switchboard_test_support::{ThreatEndpoint, Tool, free_port};
 
 use crate::support::{Home, assert_says, dynamic, server, strict, with, yaml};
 
@@ -59,4 +59,22 @@ async fn doctor_asks_a_running_instance() {
     let refused = elsewhere.line(&narrow).expect(2).stderr;
     assert!(refused.contains("`tool list --server good`"), "{refused}");
     elsewhere.line("doctor --url http://127.0.0.1:1").expect(4);
+}
+
+#[tokio::test]
+async fn doctor_says_whether_the_threat_protection_answers() {
+    let endpoint = ThreatEndpoint::start().await;
+    let dead = format!("http://127.0.0.1:{}/threats?key=s3cret", free_port());
+    for (url, more, expected) in [
+        (endpoint.url(), "", "ok   threat protection at http://HOST/threats: reachable\n"),
+        (&dead, "", "warn threat protection at http://HOST/threats?key=***: away: cannot connect: Connection refused (os error 111)\n     hint: hooks that block stop all work meanwhile\n"),
+        (&dead, ", on_failure: open", "away: cannot connect: Connection refused (os error 111)\n     hint: nothing is checked meanwhile\n"),
+    ] {
+        let section = format!("  threat_protection: {{endpoint: \"{url}\"{more}}}\n");
+        let home = Home::new(format!("{}{section}", yaml(&[], &[])));
+        let said = home.line("doctor").expect(0).stdout;
+        let said = said.replace(&url[7..url.find("/threats").unwrap()], "HOST");
+        assert!(said.contains(expected), "{said}");
+    }
+    assert!(endpoint.requests().is_empty(), "nothing is sent to be checked");
 }

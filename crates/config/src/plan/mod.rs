@@ -12,6 +12,7 @@ mod prompt_tool;
 mod provider;
 mod security;
 pub(crate) mod server;
+mod threat_protection;
 mod tool;
 mod toolset;
 mod warnings;
@@ -106,6 +107,8 @@ impl Planner<'_> {
             .unwrap_or_else(|| At { node: &empty, path: config.path.key("toolbox") });
         let json = &sound["toolbox"];
 
+        let sound_lists = without_gaps(sound);
+        let threat_protection = self.threat_protection(config, &sound_lists);
         let servers = entries::<RawServer>(&toolbox, "mcps", json);
         let tools = entries::<RawTool>(&toolbox, "tools", json);
         self.refuse_duplicates(&tools, "tool entries", |raw| raw.name.as_deref());
@@ -127,7 +130,10 @@ impl Planner<'_> {
             .collect();
 
         self.warn(&tools, &servers);
-        let sound = without_gaps(sound);
+        if threat_protection.endpoint.is_none() {
+            self.refuse_checks_without_endpoint(config, &toolbox, &tools, &servers);
+        }
+        let sound = sound_lists;
         let mut toolsets = self.toolsets(config, &sound, &members);
         let gateway = self.gateway(config, &sound, &toolsets);
         toolsets.hide_denied_servers(&gateway.deny_toolsets);
@@ -145,6 +151,7 @@ impl Planner<'_> {
             gateway,
             security,
             providers,
+            threat_protection,
         }
     }
 

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use switchboard_model::{
-    DEFAULT_CONNECTION_IDLE, DEFAULT_MAX_CONNECTIONS, Era, EraChoice, LimitsOverlay,
-    RequiredOrigin, ServerName, ServerPlan, ServerSpec, Sharing,
+    ContentCheckOverlay, DEFAULT_CONNECTION_IDLE, DEFAULT_MAX_CONNECTIONS, Era, EraChoice,
+    LimitsOverlay, RequiredOrigin, ServerName, ServerPlan, ServerSpec, Sharing,
 };
 
 use super::endpoint::{referenced, shown_place};
+use super::threat_protection::content_check;
 use super::{At, Planner, RawLimits, admission_mode, shown_name};
 use crate::place::SourceLocation;
 use crate::problem::ConfigProblem;
@@ -26,6 +27,7 @@ pub(super) struct ServerDefaults {
     required: Option<bool>,
     connect_timeout: Option<Duration>,
     limits: Option<LimitsOverlay>,
+    content_check: ContentCheckOverlay,
 }
 
 impl Planner<'_> {
@@ -44,6 +46,7 @@ impl Planner<'_> {
             required: raw.required,
             connect_timeout: self.duration(&at, "connect_timeout", raw.connect_timeout),
             limits: raw.default_tool_config.map(|limits| self.default_limits(&at, limits)),
+            content_check: content_check(raw.content_check),
         }
     }
 
@@ -93,6 +96,7 @@ impl Planner<'_> {
             prompts: raw.prompts,
             poll_interval,
             validate_arguments: raw.validate_arguments.unwrap_or(true),
+            content_check: content_check(raw.content_check).over(inherited.content_check),
         })
     }
 

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use switchboard_model::{META_TOOLS, ToolEntry, ToolGrouping};
 
 use super::prompt_tool::PROMPT_KEYS;
+use super::threat_protection::content_check;
 use super::{At, Planner, RawLimits, admission_mode};
 use crate::problem::ConfigProblem;
 use crate::raw::{RawServer, RawTool, RawToolType};
@@ -51,6 +52,7 @@ impl Planner<'_> {
             enabled: raw.enabled.unwrap_or(true),
             arguments,
             validate_arguments: raw.validate_arguments,
+            content_check: content_check(raw.content_check),
             grouping: ToolGrouping {
                 group: raw.group,
                 state: raw.state,

@@ -12,4 +12,5 @@ mod providers;
 mod secrets;
 mod seed;
 mod support;
+mod threat_protection;
 mod warnings;

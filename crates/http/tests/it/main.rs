@@ -3,6 +3,7 @@
 
 mod api_server;
 mod config;
+mod content_checks;
 mod declarations;
 mod dispatch;
 mod event_reader;

@@ -86,6 +86,7 @@ async fn a_call_in_a_session_that_is_refused_leaves_a_record() {
             progress: None,
             seen: None,
             scope: None,
+            conversation: None,
         };
         let id = match world.sessions.call_in(&session, call).await {
             SessionReply::Called(_, report) => report.id,

@@ -3,6 +3,7 @@
 
 mod call_records;
 mod coming_back;
+mod content_checks;
 mod exactness;
 mod limits;
 mod own_connections;

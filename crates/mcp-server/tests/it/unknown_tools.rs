@@ -126,7 +126,15 @@ async fn a_server_of_a_session_is_asked_for_that_session_only() {
         world.sessions.new_session(Some("work"), "local", change, PATIENCE).await.unwrap();
     let call = |tool: &str| {
         let (tool, arguments, caller) = (tool.to_owned(), json!({}), Caller::local(Face::Http));
-        let call = SessionCall { tool, arguments, caller, progress: None, seen: None, scope: None };
+        let call = SessionCall {
+            tool,
+            arguments,
+            caller,
+            progress: None,
+            seen: None,
+            scope: None,
+            conversation: None,
+        };
         world.sessions.call_in(&session, call)
     };
     own.set_tools([Tool::new("old"), Tool::new("fresh")]);

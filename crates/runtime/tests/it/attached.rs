@@ -78,6 +78,7 @@ async fn call_choice(board: &Board, tool: ToolChoice) -> RawReport {
         requested: None,
         passing: ForwardedContext::default(),
         events: None,
+        conversation: None,
     };
     board.call_raw(call).await
 }

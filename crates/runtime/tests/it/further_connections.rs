@@ -28,6 +28,7 @@ async fn call(
         passing: ForwardedContext { client, ..ForwardedContext::default() },
         events: None,
         check: None,
+        conversation: None,
     };
     match board.call_raw(call).await.result {
         Ok(answer) => {
@@ -175,6 +176,7 @@ async fn a_session_is_refused_only_while_the_processes_of_all_others_are_busy() 
         passing: ForwardedContext { client: client(), ..ForwardedContext::default() },
         events: None,
         check: None,
+        conversation: None,
     };
     let refused = board.call_raw(request).await.result.unwrap_err().error;
     assert!(refused.message.contains("as many as its `max_connections` allows"), "{refused}");

@@ -4,6 +4,7 @@
 mod attached;
 mod calls;
 mod children;
+mod content_checks;
 mod declared_arguments;
 mod edits;
 mod floods;

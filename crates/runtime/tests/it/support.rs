@@ -136,6 +136,7 @@ pub(crate) fn request(tool: &str, arguments: Value) -> CallRequest {
         caller: Arc::new(Caller::local(Face::Cli)),
         requested: None,
         progress: None,
+        conversation: None,
     }
 }
 

@@ -52,6 +52,7 @@ async fn call_quietly(board: &Board, tool: &str) -> RawReport {
         passing: ForwardedContext::default(),
         events: None,
         check: None,
+        conversation: None,
     };
     board.call_raw(call).await
 }

@@ -4,6 +4,7 @@
 
 mod calls;
 mod clients;
+mod content_checks;
 mod keys;
 mod many_writers;
 mod oauth;

@@ -49,6 +49,20 @@ impl Lab {
 
     /// The same with this list in `toolbox.tools`. Its prompt tools are answered.
     pub(crate) async fn with_entries(gateway: &str, tools: Vec<Tool>, entries: &str) -> Self {
+        Self::with_sections(gateway, tools, entries, "").await
+    }
+
+    /// With these members of the section `threat_protection`, and these entries in `toolbox.tools`.
+    pub(crate) async fn protected(
+        threat_protection: &str,
+        tools: Vec<Tool>,
+        entries: &str,
+    ) -> Self {
+        let section = format!("threat_protection: {{{threat_protection}}}");
+        Self::with_sections("", tools, entries, &section).await
+    }
+
+    async fn with_sections(gateway: &str, tools: Vec<Tool>, entries: &str, section: &str) -> Self {
         let fake = FakeBackends::start().await;
         let shop = ScriptedServer::builder().tools(tools).start().await;
         let mut providers =
@@ -59,7 +73,7 @@ impl Lab {
              - {{name: look, description: Looks, tools: [find, price]}}\n    \
              - {{name: buy, description: Buys, tools: [order]}}\n  toolbox:\n    tools: {entries}\n    mcps:\n      \
              - {{name: shop, url: \"{}\", mode: dynamic, default_tool_config: {{max_instances: 50, timeout: 30s}}}}\n  \
-             security: {{egress: {{allow: [\"127.0.0.0/8\"]}}}}\n",
+             security: {{egress: {{allow: [\"127.0.0.0/8\"]}}}}\n  {section}\n",
             providers.join("\n    - "),
             shop.url()
         );

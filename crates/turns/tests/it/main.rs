@@ -4,6 +4,7 @@
 mod apply_now;
 mod cancelling;
 mod concurrency;
+mod content_checks;
 mod conversations;
 mod event_stream;
 mod groups;

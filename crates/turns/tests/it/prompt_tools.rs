@@ -13,7 +13,7 @@ async fn lab(entries: &str) -> Lab {
     Lab::with_entries("", shop_tools(), entries).await
 }
 
-async fn call(lab: &Lab, tool: &str, arguments: Value) -> CallReport {
+pub(crate) async fn call(lab: &Lab, tool: &str, arguments: Value) -> CallReport {
     let request = CallRequest {
         tool: tool.to_owned().into(),
         arguments,
@@ -21,6 +21,7 @@ async fn call(lab: &Lab, tool: &str, arguments: Value) -> CallReport {
         requested: None,
         progress: None,
         check: None,
+        conversation: None,
     };
     lab.board.call(request).await
 }
