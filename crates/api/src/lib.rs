@@ -1,5 +1,6 @@
 //! The types of the HTTP API and of `--json`. This crate has no behaviour: other crates fill and read them.
 
+mod agent;
 mod call;
 mod config;
 mod content_check;
@@ -11,6 +12,9 @@ mod server;
 mod session;
 mod tool;
 
+pub use agent::{
+    AgentFrameworkView, AgentLimitsView, AgentList, AgentServerView, AgentSummary, AgentView,
+};
 pub use call::{CallBody, CallView, RecordList, RecordView, SessionCallBody};
 pub use config::{ConfigOriginView, ConfigValueView, ConfigView, RefusedConfigView};
 pub use content_check::{

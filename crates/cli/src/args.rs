@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use switchboard_agent365::Framework;
 use switchboard_auth::Role;
 use switchboard_config::ClientProgram;
 use switchboard_model::CallOutcome;
@@ -132,6 +133,9 @@ pub(crate) enum Command {
     /// Show toolsets, and propose new ones
     #[command(subcommand)]
     Toolset(ToolsetCommand),
+    /// Show the agents of the configuration, and the servers that they find here
+    #[command(subcommand)]
+    Agent(AgentCommand),
     /// Create, show and change sessions: each has its own view of the tools
     #[command(subcommand)]
     Session(SessionCommand),
@@ -322,6 +326,43 @@ pub(crate) enum ToolsetCommand {
     Show { name: String },
     /// Propose toolsets for a server, as YAML for the configuration file
     Draft(ToolsetDraftArguments),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AgentCommand {
+    /// All agents of the configuration
+    List,
+    /// One agent and the MCP endpoints of its servers; a session is an agent too
+    Show {
+        /// The name of an agent, or the id of a session
+        name: String,
+        /// Print the servers as a framework takes them
+        #[arg(long = "as", value_name = "FRAMEWORK")]
+        framework: Option<FrameworkArgument>,
+    },
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum FrameworkArgument {
+    #[value(name = "openai")]
+    OpenAi,
+    #[value(alias = "semantickernel")]
+    SemanticKernel,
+    #[value(alias = "agentframework")]
+    AgentFramework,
+    #[value(alias = "azureaifoundry")]
+    AzureAiFoundry,
+}
+
+impl From<FrameworkArgument> for Framework {
+    fn from(framework: FrameworkArgument) -> Self {
+        match framework {
+            FrameworkArgument::OpenAi => Self::OpenAi,
+            FrameworkArgument::SemanticKernel => Self::SemanticKernel,
+            FrameworkArgument::AgentFramework => Self::AgentFramework,
+            FrameworkArgument::AzureAiFoundry => Self::AzureAiFoundry,
+        }
+    }
 }
 
 #[derive(Debug, Args)]

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod agent;
 mod auth;
 mod calls;
 mod calls_follow;
@@ -79,6 +80,7 @@ pub(crate) async fn run(arguments: CommandArguments, output: Output) -> Result<E
         }
         Command::Tool(ToolCommand::Call(wanted)) => tool_call::run(globals, &wanted, output).await,
         Command::Toolset(wanted) => toolset::run(globals, wanted, output).await,
+        Command::Agent(wanted) => agent::run(globals, wanted, output).await,
         Command::Session(wanted) => session::run(globals, wanted, output).await,
         Command::Chat(wanted) => chat::run(globals, &wanted, output).await,
         Command::Provider(ProviderCommand::List) => provider_list::run(globals, output).await,

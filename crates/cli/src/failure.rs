@@ -159,6 +159,8 @@ impl From<Problem> for Failure {
             | "unknown_session"
             | "session_exists"
             | "unknown_server"
+            | "unknown_agent"
+            | "unknown_framework"
             | "unknown_declaration" => EXIT_USAGE,
             "upstream_error" => EXIT_TOOL_ERROR,
             "internal_error"

@@ -38,6 +38,7 @@ fn gateway_request(request: McpRequest) -> HttpRequest {
         McpRoute::Server(name) => Route::Server(name),
         McpRoute::Toolsets(names) => Route::Toolsets(names),
         McpRoute::Session(id) => Route::Session(id),
+        McpRoute::Agent { agent, server } => Route::Agent { agent, server },
     };
     HttpRequest { route, query, headers, principal }
 }

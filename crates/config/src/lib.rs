@@ -21,6 +21,7 @@ mod place;
 mod plan;
 mod problem;
 mod raw;
+mod raw_agent;
 mod raw_provider;
 mod raw_threat_protection;
 mod schema;

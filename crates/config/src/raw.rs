@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use switchboard_model::{self as model, BUILT_IN_LIMITS};
 
+use crate::raw_agent::RawAgent;
 use crate::raw_provider::RawProvider;
 use crate::raw_threat_protection::{RawContentCheck, RawThreatProtection};
 
@@ -33,6 +34,9 @@ pub(crate) struct RawConfig {
     pub(crate) providers: Option<Vec<RawProvider>>,
     /// Checks of conversations and tool calls by a threat-protection service before they go on.
     pub(crate) threat_protection: Option<RawThreatProtection>,
+    /// Agents that find their MCP servers here, as those built on Microsoft's Agent 365 SDK do. Each entry names the part
+    /// of the tools that one agent may use.
+    pub(crate) agents: Option<Vec<RawAgent>>,
 }
 
 /// The servers, their tools, and the limits of tools.
@@ -447,6 +451,10 @@ pub(crate) struct RawGateway {
     /// `true` serves TrustGraph's clients below `/trustgraph/`: they can manage tools, call them and ask the agent.
     #[schemars(extend("default" = false))]
     pub(crate) trustgraph: Option<bool>,
+    /// The address under which clients reach this board, such as that of a proxy in front of it. The URLs of MCP servers
+    /// that agents get begin with it. Default: the host that each request names, over http.
+    #[schemars(extend("format" = "uri"), extend("examples" = ["https://tools.example.com"]))]
+    pub(crate) public_url: Option<String>,
 }
 
 /// Accepted hosts, origins and tokens, and the addresses that servers of sessions may have.

@@ -4,9 +4,9 @@
 
 use serde_json::{Value as Json, json};
 use switchboard_model::{
-    AdmissionMode, ArgumentSpec, BUILT_IN_LIMITS, ContentCheckOverlay, EgressRule, Endpoint,
-    EraChoice, GatewayPlan, JwksSource, LimitsOverlay, LocalToolChoice, Plan, ProviderAuth,
-    ProviderPlan, SecurityPlan, ServerPlan, Sharing, ThreatProtectionPlan, ToolEntry,
+    AdmissionMode, AgentLimits, AgentPlan, ArgumentSpec, BUILT_IN_LIMITS, ContentCheckOverlay,
+    EgressRule, Endpoint, EraChoice, GatewayPlan, JwksSource, LimitsOverlay, LocalToolChoice, Plan,
+    ProviderAuth, ProviderPlan, SecurityPlan, ServerPlan, Sharing, ThreatProtectionPlan, ToolEntry,
     ToolSchemaForm, ToolsetPlan, UpstreamAuth, redact_url, render_duration,
 };
 
@@ -54,6 +54,11 @@ pub(crate) fn document(plan: &Plan, config: &At<'_>, source: &SourceText<'_>) ->
         let shown = threat_protection(&plan.threat_protection, at, source);
         whole.out.push(("threat_protection".into(), shown));
     }
+    let agents = config.items("agents").into_iter().zip(&plan.agents);
+    let agents: Vec<_> = agents.map(|(at, agent)| agent_entry(agent, at, source)).collect();
+    if config.has("agents") {
+        whole.put_list("agents", agents);
+    }
     Doc::Map(vec![(plan.root.as_str().into(), whole.done())])
 }
 
@@ -87,6 +92,7 @@ fn gateway(plan: &GatewayPlan, at: Option<At<'_>>, source: &SourceText<'_>) -> D
     fields.put("max_body_bytes", json!(plan.max_body_bytes));
     fields.put("startup_wait", json!(render_duration(plan.startup_wait)));
     fields.put("trustgraph", json!(plan.trustgraph));
+    fields.put_written("public_url", plan.public_url.as_ref().map(|url| json!(redact_url(url))));
     fields.done()
 }
 
@@ -289,6 +295,35 @@ fn threat_protection(plan: &ThreatProtectionPlan, at: At<'_>, source: &SourceTex
     fields.put("after_tool", json!(plan.after_tool.as_str()));
     fields.put_texts("redact", &plan.redact);
     fields.put("accept_without_key", json!(plan.accept_without_key));
+    fields.done()
+}
+
+fn agent_entry(agent: &AgentPlan, at: At<'_>, source: &SourceText<'_>) -> Doc {
+    let (tools_at, limits_at) = (at.get("tools"), at.get("limits"));
+    let mut fields = ShownFields::new(Some(at), source);
+    fields.put("name", json!(agent.name));
+    fields.put_written("description", agent.description.as_ref().map(|text| json!(text)));
+    let servers = agent.servers.as_ref();
+    let servers = servers.map(|all| all.iter().map(ToString::to_string).collect());
+    fields.put_written_texts("servers", servers.as_ref());
+    fields.put_written_texts("toolsets", agent.toolsets.as_ref());
+    if tools_at.is_some() {
+        let mut below = ShownFields::new(tools_at, source);
+        below.put_written_texts("allow", agent.allow_tools.as_ref());
+        below.put_texts("deny", &agent.deny_tools);
+        fields.out.push(("tools".into(), below.done()));
+    }
+    if limits_at.is_some() {
+        let mut below = ShownFields::new(limits_at, source);
+        let AgentLimits { max_concurrent, timeout, queue_timeout, max_result_bytes } = agent.limits;
+        let duration = |time: Option<_>| time.map(|time| json!(render_duration(time)));
+        below.put_written("max_concurrent", max_concurrent.map(|n| json!(n)));
+        below.put_written("timeout", duration(timeout));
+        below.put_written("queue_timeout", duration(queue_timeout));
+        below.put_written("max_result_bytes", max_result_bytes.map(|n| json!(n)));
+        fields.out.push(("limits".into(), below.done()));
+    }
+    fields.put_written_texts("keys", agent.keys.as_ref());
     fields.done()
 }
 

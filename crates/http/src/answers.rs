@@ -84,6 +84,13 @@ answers! {
     UnknownSession 404 "There is no such session, or it is not yours." {
         unknown_session: "there is no session 'work'",
     }
+    UnknownAgent 404 "There is no such agent and no such session, or these credentials may not use it." {
+        unknown_agent: "there is no agent 'invoicin'",
+    }
+    UnknownFramework 404 "There is no such agent, or no such framework." {
+        unknown_agent: "there is no agent 'invoicin'",
+        unknown_framework: "there is no framework 'langchain'; there are: openai, semantic-kernel, agent-framework, azure-ai-foundry",
+    }
     UnknownInSession 404 "There is no such session, or it does not see such a tool." {
         unknown_session: "there is no session 'work'",
         unknown_tool: "there is no tool 'demo__ech' here; did you mean demo__echo?",

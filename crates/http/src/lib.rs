@@ -1,5 +1,6 @@
 //! The HTTP server: MCP endpoints, the JSON API, health, metrics, and the web pages.
 
+mod agents;
 mod answers;
 mod authorize;
 mod board_place;
@@ -25,9 +26,11 @@ mod openapi_unions;
 mod origin_check;
 mod page;
 pub mod present;
+pub mod present_agents;
 pub mod present_sessions;
 mod problem;
 mod providers;
+mod public_address;
 mod ready;
 mod request_body;
 mod self_waking;
@@ -40,6 +43,7 @@ mod session_render;
 mod session_tools;
 mod sessions;
 mod stream_auth;
+mod tooling_gateway;
 mod trustgraph;
 mod trustgraph_socket;
 mod turns;

@@ -39,6 +39,11 @@ pub enum McpRoute {
     Server(String),
     Toolsets(String),
     Session(String),
+    /// One server of an agent.
+    Agent {
+        agent: String,
+        server: String,
+    },
 }
 
 /// An authorized request. The body of a POST is passed beside it.
@@ -73,12 +78,21 @@ pub trait McpEndpoint: Send + Sync + 'static {
 
 /// The endpoint that a path names; `None` if the path must be percent-decoded.
 pub(crate) fn route_of(path: &str) -> Option<McpRoute> {
+    // The address that agents built on Microsoft's SDK make up from the name of a server.
+    if let Some(name) = path.strip_prefix("/agents/servers/") {
+        return is_plain(name).then(|| McpRoute::Server(name.into()));
+    }
     let rest = path.strip_prefix("/mcp")?;
     if rest.is_empty() {
         return Some(McpRoute::All);
     }
     let (kind, name) = rest.strip_prefix('/')?.split_once('/')?;
-    if name.is_empty() || name.contains(['/', '%']) {
+    if kind == "agents" {
+        let (agent, server) = name.split_once("/servers/")?;
+        let is_whole = is_plain(agent) && is_plain(server);
+        return is_whole.then(|| McpRoute::Agent { agent: agent.into(), server: server.into() });
+    }
+    if !is_plain(name) {
         return None;
     }
     match kind {
@@ -87,6 +101,11 @@ pub(crate) fn route_of(path: &str) -> Option<McpRoute> {
         "sessions" => Some(McpRoute::Session(name.into())),
         _ => None,
     }
+}
+
+/// Whether a segment of a path is a name as it stands.
+fn is_plain(segment: &str) -> bool {
+    !segment.is_empty() && !segment.contains(['/', '%'])
 }
 
 /// The state of the routes whose paths must be percent-decoded.
@@ -108,6 +127,8 @@ pub(crate) fn routes<M: McpEndpoint>(state: Routed<M>) -> Router {
         .route("/mcp/servers/{server}", named(McpRoute::Server))
         .route("/mcp/toolsets/{sets}", named(McpRoute::Toolsets))
         .route("/mcp/sessions/{id}", named(McpRoute::Session))
+        .route("/agents/servers/{server}", named(McpRoute::Server))
+        .route("/mcp/agents/{agent}/servers/{server}", any(of_agent))
         .with_state(state)
 }
 
@@ -119,6 +140,15 @@ fn named<M: McpEndpoint>(route: fn(String) -> McpRoute) -> MethodRouter<Routed<M
                     Extension(principal): Extension<Principal>,
                     request: Request| { at.answer(route(name), principal, request).await },
     )
+}
+
+async fn of_agent<M: McpEndpoint>(
+    State(at): State<Routed<M>>,
+    FromPath((agent, server)): FromPath<(String, String)>,
+    Extension(principal): Extension<Principal>,
+    request: Request,
+) -> Response {
+    at.answer(McpRoute::Agent { agent, server }, principal, request).await
 }
 
 impl<M: McpEndpoint> Routed<M> {
@@ -191,7 +221,25 @@ mod tests {
         assert_eq!(route_of("/mcp/servers/crm"), Some(McpRoute::Server("crm".into())));
         assert_eq!(route_of("/mcp/toolsets/a,b"), Some(McpRoute::Toolsets("a,b".into())));
         assert_eq!(route_of("/mcp/sessions/x-1_"), Some(McpRoute::Session("x-1_".into())));
-        for other in ["/", "/mcp/", "/mcpx", "/mcp/servers", "/mcp/servers/", "/mcp/servers/a/b"] {
+        assert_eq!(route_of("/agents/servers/crm"), Some(McpRoute::Server("crm".into())));
+        let of_agent = McpRoute::Agent { agent: "bot".into(), server: "crm".into() };
+        assert_eq!(route_of("/mcp/agents/bot/servers/crm"), Some(of_agent));
+        for other in [
+            "/",
+            "/mcp/",
+            "/mcpx",
+            "/mcp/servers",
+            "/mcp/servers/",
+            "/mcp/servers/a/b",
+            "/mcp/agents/bot",
+            "/mcp/agents/bot/servers/",
+            "/mcp/agents//servers/crm",
+            "/mcp/agents/bot/x/servers/crm",
+            "/mcp/agents/bot/servers/crm/x",
+            "/mcp/agents/a%20b/servers/crm",
+            "/agents/servers/",
+            "/agents/v2/bot/mcpServers",
+        ] {
             assert_eq!(route_of(other), None, "{other}");
         }
         assert_eq!(route_of("/mcp/servers/a%20b"), None, "is decoded by the router");

@@ -42,9 +42,9 @@ use crate::self_waking::SelfWaking;
 use crate::server_state::{ServeOptions, Shared};
 use crate::stream_auth::Leases;
 use crate::{
-    authorize, calls, config, content_checks, declarations, health, history, inspect, mcp, openapi,
-    page, problem, providers, server_entries, session_events, session_render, session_tools,
-    sessions, trustgraph, trustgraph_socket, turns,
+    agents, authorize, calls, config, content_checks, declarations, health, history, inspect, mcp,
+    openapi, page, problem, providers, server_entries, session_events, session_render,
+    session_tools, sessions, tooling_gateway, trustgraph, trustgraph_socket, turns,
 };
 
 /// The maximum size of a request body of the API.
@@ -72,6 +72,9 @@ fn api(shared: &Shared) -> Router<Shared> {
         .route("/.well-known/oauth-protected-resource", get(authorize::resource_metadata))
         .route("/.well-known/oauth-protected-resource/{*path}", get(authorize::resource_metadata))
         .route(content_checks::CHAT_MESSAGE_PATH, post(content_checks::report))
+        .route("/agents/v2/{agent}/mcpServers", get(tooling_gateway::servers))
+        .route("/agents/{agent}/mcpServers", get(tooling_gateway::servers_by_url))
+        .route("/mcp/servers", get(tooling_gateway::servers_by_query))
         .route("/trustgraph/api/v1/config", post(trustgraph::config))
         .route("/trustgraph/api/v1/flow/{flow}/service/{service}", post(trustgraph::flow_service))
         .route(trustgraph_socket::PATH, get(trustgraph_socket::socket))
@@ -117,6 +120,9 @@ pub(crate) fn documented_routes() -> OpenApiRouter<Shared> {
         .routes(routes!(turns::follow))
         .routes(routes!(history::show, history::replace))
         .routes(routes!(providers::list))
+        .routes(routes!(agents::list))
+        .routes(routes!(agents::show))
+        .routes(routes!(agents::framework))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
         .routes(routes!(health::metrics))

@@ -291,8 +291,9 @@ impl Gateway {
         uri: &str,
     ) -> Option<ServerName> {
         self.with_visible(scope, session, |snapshot, serves| {
-            // In a scope of one server, a URI of another server does not exist.
-            let is_known = |server: &ServerName| scope.server.is_none() && snapshot.knows(server);
+            // In a scope of one server or of an agent, a URI of another server does not exist.
+            let is_open = scope.server.is_none() && scope.agent.is_none();
+            let is_known = |server: &ServerName| is_open && snapshot.knows(server);
             snapshot.prompts_resources().server_of(uri, serves, is_known).cloned()
         })
     }

@@ -502,8 +502,13 @@ impl Gateway {
             Route::Session(id) => *client.session.id == **id,
             Route::Server(server) => client.scope.server.as_ref() == Some(server),
             Route::Toolsets(sets) => client.scope.toolsets.contains(&names(sets)),
+            Route::Agent { agent, server } => {
+                let is_of_agent =
+                    client.scope.agent.as_ref() == Some(agent) || *client.session.id == **agent;
+                is_of_agent && client.scope.server.as_ref() == Some(server)
+            }
         };
-        if !is_at_home {
+        if !is_at_home || self.is_denied_agent(&client, &request.principal) {
             return Err(gone());
         }
         // A missing header means 2025-03-26 or older, which did not have it.
@@ -521,6 +526,9 @@ impl Gateway {
         &self,
         request: &HttpRequest,
     ) -> Result<(Arc<Scope>, Option<Arc<Session>>), Refused> {
+        if let Route::Agent { agent, server } = &request.route {
+            return Box::pin(self.agent_scope(request, agent, server)).await;
+        }
         let scope = self.scope_of(request)?;
         let Route::Session(id) = &request.route else { return Ok((scope, None)) };
         let session = Box::pin(self.service.session(id, Some(&request.principal.id))).await;

@@ -14,6 +14,8 @@ pub enum Route {
     Toolsets(String),
     /// `/mcp/sessions/{id}`
     Session(String),
+    /// `/mcp/agents/{agent}/servers/{server}`
+    Agent { agent: String, server: String },
 }
 
 /// The parts of an HTTP request that the transport has read and authenticated.

@@ -15,7 +15,7 @@ pub(crate) fn read_scope(request: &HttpRequest) -> Result<Scope, Refused> {
     let mut scope = Scope::default();
     match &request.route {
         Route::All | Route::Session(_) => {}
-        Route::Server(server) => scope.server = Some(server.clone()),
+        Route::Server(server) | Route::Agent { server, .. } => scope.server = Some(server.clone()),
         Route::Toolsets(sets) => {
             let sets = names(sets);
             if sets.is_empty() {
@@ -67,13 +67,13 @@ pub(crate) fn check_scope(
     let checked = snapshot.check_scope(scope).and_then(|()| match &request.route {
         // A session has toolsets of its own: the scope only narrows which can be enabled.
         Route::Session(_) => Ok(()),
-        Route::All | Route::Server(_) | Route::Toolsets(_) => {
+        Route::All | Route::Server(_) | Route::Toolsets(_) | Route::Agent { .. } => {
             scope.check_first_sets(snapshot.index(), snapshot.exposure())
         }
     });
     let Err(fault) = checked else { return Ok(()) };
     let is_missing = match &fault {
-        ScopeFault::UnknownServer(_) => true,
+        ScopeFault::UnknownAgent(_) | ScopeFault::UnknownServer(_) => true,
         ScopeFault::UnknownToolset { name, .. } => {
             matches!(&request.route, Route::Toolsets(sets) if names(sets).contains(name))
         }

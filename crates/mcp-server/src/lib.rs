@@ -4,6 +4,7 @@
 //! sockets: [`Gateway::post`], [`Gateway::get`] and [`Gateway::delete`] take a request that a transport has read and
 //! return the response to write; [`Gateway::serve_lines`] serves a pair of pipes such as standard input and output.
 
+mod agent_endpoint;
 mod body;
 mod client;
 mod connection_config;

@@ -249,7 +249,11 @@ pub(crate) fn context_of(
     principal: &Principal,
     can_stream: bool,
 ) -> RequestContext {
-    let caller = Caller { client: client.info.clone(), ..principal.caller(Face::Mcp) };
+    let caller = Caller {
+        client: client.info.clone(),
+        agent: client.scope.agent.as_deref().map(Arc::from),
+        ..principal.caller(Face::Mcp)
+    };
     let caller = caller.in_session(client.session.id.clone(), client.session.owner.clone());
     RequestContext {
         caller: Arc::new(caller),

@@ -75,7 +75,8 @@ impl Gateway {
             let version = meta.version.as_deref().unwrap_or_default();
             self.service.stateless_clients().note(session, &info, version);
         }
-        let mut caller = Caller { client: info, ..principal.caller(Face::Mcp) };
+        let agent = scope.agent.as_deref().map(Arc::from);
+        let mut caller = Caller { client: info, agent, ..principal.caller(Face::Mcp) };
         if let Some(session) = &session {
             caller = caller.in_session(session.id.clone(), session.owner.clone());
         }

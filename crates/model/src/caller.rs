@@ -75,6 +75,8 @@ pub struct Caller {
     /// The session in which it is made.
     pub session: Option<Arc<str>>,
     pub face: Face,
+    /// The agent profile under which it is made; its limits apply to the call.
+    pub agent: Option<Arc<str>>,
     /// How many prompt tools may still run inside each other, as the prompt tools around this call permit. `None` if
     /// none runs around it.
     pub prompt_tools_left: Option<u32>,
@@ -91,6 +93,7 @@ impl Caller {
             client: ClientInfo::default(),
             session: None,
             face,
+            agent: None,
             prompt_tools_left: None,
         }
     }

@@ -180,6 +180,9 @@ pub struct GatewayPlan {
     pub startup_wait: Duration,
     /// Whether TrustGraph's clients are served.
     pub trustgraph: bool,
+    /// The address under which clients reach the board, for URLs that it answers with; `None` takes the `Host` of each
+    /// request.
+    pub public_url: Option<Url>,
 }
 
 impl GatewayPlan {
@@ -207,6 +210,7 @@ impl Default for GatewayPlan {
             max_body_bytes: DEFAULT_MAX_BODY_BYTES,
             startup_wait: DEFAULT_STARTUP_WAIT,
             trustgraph: false,
+            public_url: None,
         }
     }
 }

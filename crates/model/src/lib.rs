@@ -4,6 +4,7 @@
 //! This crate does no IO and uses no clock and no randomness. It has no wire types: the crates at the edges define the
 //! formats of files, database rows and HTTP bodies.
 
+mod agent;
 mod argument;
 mod attached;
 mod call;
@@ -22,6 +23,7 @@ mod secret;
 mod server;
 mod tool;
 
+pub use agent::{AgentLimits, AgentPlan};
 pub use argument::{ArgumentSource, ArgumentSpec, ArgumentType, FixedValue, ToolGrouping};
 pub use attached::{AttachedServer, HttpTransport};
 pub use call::{

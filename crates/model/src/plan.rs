@@ -4,9 +4,9 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::{
-    ArgumentSpec, ContentCheckOverlay, DEFAULT_MAX_CONCURRENT, GatewayPlan, LimitsOverlay,
-    PromptToolPlan, ProviderPlan, SecurityPlan, ServerSpec, ThreatProtectionPlan, ToolGrouping,
-    ToolsetPlan,
+    AgentPlan, ArgumentSpec, ContentCheckOverlay, DEFAULT_MAX_CONCURRENT, GatewayPlan,
+    LimitsOverlay, PromptToolPlan, ProviderPlan, SecurityPlan, ServerSpec, ThreatProtectionPlan,
+    ToolGrouping, ToolsetPlan,
 };
 
 /// Value of a server's `toolset` that makes no toolset: its tools are members only of toolsets that list them.
@@ -35,6 +35,8 @@ pub struct Plan {
     pub providers: Vec<ProviderPlan>,
     /// What is checked before it goes on, and by which service.
     pub threat_protection: ThreatProtectionPlan,
+    /// The entries of `agents`, in file order.
+    pub agents: Vec<AgentPlan>,
 }
 
 /// The plan of an empty file.
@@ -51,7 +53,15 @@ impl Default for Plan {
             security: SecurityPlan::default(),
             providers: Vec::new(),
             threat_protection: ThreatProtectionPlan::default(),
+            agents: Vec::new(),
         }
+    }
+}
+
+impl Plan {
+    /// The agent profile of a name.
+    pub fn agent(&self, name: &str) -> Option<&AgentPlan> {
+        self.agents.iter().find(|agent| agent.name == name)
     }
 }
 

@@ -11,7 +11,7 @@ use switchboard_mcp_client::{
     EventSender, RequestFailure, UpstreamEvent, UpstreamRequest, event_channel,
 };
 use switchboard_model::{
-    CallError, CallErrorKind, Caller, CanonicalName, ToolResult, render_duration,
+    AgentPlan, CallError, CallErrorKind, Caller, CanonicalName, ToolResult, render_duration,
 };
 use switchboard_protocol::{ResultContent, ResultKind, push_string, read_result_head};
 use switchboard_registry::CatalogTool;
@@ -165,6 +165,14 @@ pub struct ForwardedContext {
     pub client: ClientProfile,
 }
 
+/// The slots that a running call holds.
+#[derive(Debug)]
+struct CallSlots {
+    _agent: Option<Slot>,
+    _own: Slot,
+    _global: Slot,
+}
+
 impl Board {
     /// Runs one call. Dropping the future cancels it: its slots are released at once, the server is notified, and the
     /// record says that it was cancelled.
@@ -249,6 +257,12 @@ impl Board {
             return Err(unavailable(tool, "it is no longer configured").into());
         };
         accounting.meter = Some(compiled.meter.clone());
+        let agent = call.caller.agent.as_deref();
+        let agent = agent.and_then(|name| published.plan().agent(name));
+        let narrowed = agent.and_then(|agent| agent.limits.narrow(&tool.limits));
+        let narrowed =
+            narrowed.map(|limits| Box::new(CatalogTool { limits, ..CatalogTool::clone(tool) }));
+        let tool: &CatalogTool = narrowed.as_deref().unwrap_or(tool);
         let text = call.arguments.unwrap_or_else(|| "{}".into());
         // From here on `text` may have fixed values of the configuration, which only the server may see.
         let checks = CallChecks::of(CheckedCall {
@@ -271,7 +285,9 @@ impl Board {
         let server = self.hold_server(published, tool);
 
         accounting.wait_started = Some(Instant::now());
-        let slots = self.take_slots(tool).await?;
+        // A prompt tool holds the agent's slot for the calls of its model.
+        let agent = agent.filter(|_| call.caller.prompt_tools_left.is_none());
+        let slots = self.take_slots(tool, agent).await?;
         self.check_again(published, tool, call.check.as_ref())?;
         accounting.run_started = Some(Instant::now());
         let span = call_span(tool.name.server().as_str(), tool.name.tool());
@@ -331,41 +347,64 @@ impl Board {
         still.map_err(|reason| withdrawn(tool, &reason))
     }
 
-    /// Takes the tool's own slot first and one of the global slots second, so that calls waiting for a busy tool do not
-    /// hold up other tools.
-    async fn take_slots(&self, tool: &CatalogTool) -> Result<(Slot, Slot), CallError> {
+    /// Takes the slot of the agent first, if it has a limit, so that an agent that waits holds up only itself. Then takes
+    /// the tool's own slot, and one of the global slots last, so that calls waiting for a busy tool do not hold up other
+    /// tools.
+    async fn take_slots(
+        &self,
+        tool: &CatalogTool,
+        agent: Option<&AgentPlan>,
+    ) -> Result<CallSlots, CallError> {
         let own = self.slots.of(&tool.name, tool.limits.max_instances);
+        let of_agent = agent
+            .and_then(|agent| Some(self.slots.of_agent(&agent.name, agent.limits.max_concurrent?)));
         let global = self.slots.global();
-        // Usually both are free, and no timer is needed.
-        if let Some(slot) = own.take_now()
+        // Usually all are free, and no timer is needed.
+        let agent_slot = of_agent.as_ref().map(ConcurrencyLimits::take_now);
+        if !matches!(agent_slot, Some(None))
+            && let Some(own) = own.take_now()
             && let Some(global) = global.take_now()
         {
-            return Ok((slot, global));
+            return Ok(CallSlots { _agent: agent_slot.flatten(), _own: own, _global: global });
         }
-        Box::pin(self.wait_for_slots(tool, own)).await
+        drop(agent_slot);
+        Box::pin(self.wait_for_slots(tool, of_agent, own)).await
     }
 
     async fn wait_for_slots(
         &self,
         tool: &CatalogTool,
+        of_agent: Option<Arc<ConcurrencyLimits>>,
         own: Arc<ConcurrencyLimits>,
-    ) -> Result<(Slot, Slot), CallError> {
+    ) -> Result<CallSlots, CallError> {
         let global = self.slots.global();
-        let mut has_own = false;
-        let both = async {
+        let (mut waits_for_agent, mut has_own) = (of_agent.is_some(), false);
+        let all = async {
+            let agent = match &of_agent {
+                Some(slots) => Some(slots.take().await?),
+                None => None,
+            };
+            waits_for_agent = false;
             let own = own.take().await?;
             has_own = true;
-            Some((own, global.take().await?))
+            Some(CallSlots { _agent: agent, _own: own, _global: global.take().await? })
         };
         let limit = tool.limits.queue_timeout;
-        match tokio::time::timeout(limit, both).await {
+        match tokio::time::timeout(limit, all).await {
             Ok(Some(slots)) => Ok(slots),
             Ok(None) => Err(CallError::new(CallErrorKind::Internal, "the slots are closed")),
             Err(_elapsed) => {
-                let busy = if has_own {
-                    format!("all {} slots of max_concurrent are in use", global.limit())
-                } else {
-                    format!("all {} of its max_instances are in use", own.limit())
+                let busy = match &of_agent {
+                    Some(slots) if waits_for_agent => {
+                        format!(
+                            "all {} slots of the agent's max_concurrent are in use",
+                            slots.limit()
+                        )
+                    }
+                    _ if has_own => {
+                        format!("all {} slots of max_concurrent are in use", global.limit())
+                    }
+                    _ => format!("all {} of its max_instances are in use", own.limit()),
                 };
                 let limit = render_duration(limit);
                 let message = format!(

@@ -265,6 +265,9 @@ impl CatalogReconciler {
             self.plan.max_concurrent,
             tools.iter().map(|tool| (&tool.name, tool.limits.max_instances)),
         );
+        let agents = self.plan.agents.iter();
+        let agents = agents.filter_map(|it| Some((it.name.as_str(), it.limits.max_concurrent?)));
+        self.slots.resize_agents(agents);
         let older = self.published.load().catalog().clone();
         let is_same =
             older.revision() > 0 && older.of_all_owners().iter().map(Arc::as_ref).eq(tools.iter());

@@ -99,11 +99,17 @@ impl Drop for Slot {
 pub(crate) struct ConcurrencyTable {
     all: Arc<ConcurrencyLimits>,
     by_tool: Mutex<HashMap<CanonicalName, Arc<ConcurrencyLimits>>>,
+    /// The slots of the agents that have a limit, by the name of their profile.
+    by_agent: Mutex<HashMap<String, Arc<ConcurrencyLimits>>>,
 }
 
 impl ConcurrencyTable {
     pub(crate) fn new(max_concurrent: u32) -> Self {
-        Self { all: ConcurrencyLimits::new(max_concurrent), by_tool: Mutex::default() }
+        Self {
+            all: ConcurrencyLimits::new(max_concurrent),
+            by_tool: Mutex::default(),
+            by_agent: Mutex::default(),
+        }
     }
 
     pub(crate) fn global(&self) -> &Arc<ConcurrencyLimits> {
@@ -117,6 +123,38 @@ impl ConcurrencyTable {
             Some(slots) => slots.clone(),
             None => {
                 by_tool.entry(tool.clone()).or_insert_with(|| ConcurrencyLimits::new(limit)).clone()
+            }
+        }
+    }
+
+    /// The slots of an agent; created with `limit` if the configuration has no limit for it, or no longer.
+    pub(crate) fn of_agent(&self, agent: &str, limit: u32) -> Arc<ConcurrencyLimits> {
+        let mut by_agent = self.by_agent.lock();
+        match by_agent.get(agent) {
+            Some(slots) => slots.clone(),
+            None => by_agent
+                .entry(agent.to_owned())
+                .or_insert_with(|| ConcurrencyLimits::new(limit))
+                .clone(),
+        }
+    }
+
+    /// Sets every agent's limit and drops unused slots of agents without one.
+    pub(crate) fn resize_agents<'a>(&self, agents: impl Iterator<Item = (&'a str, u32)>) {
+        let limits: HashMap<_, _> = agents.collect();
+        let mut by_agent = self.by_agent.lock();
+        by_agent.retain(|agent, slots| match limits.get(agent.as_str()) {
+            Some(limit) => {
+                if slots.limit() != *limit as usize {
+                    slots.resize(*limit);
+                }
+                true
+            }
+            None => Arc::strong_count(slots) > 1,
+        });
+        for (agent, limit) in limits {
+            if !by_agent.contains_key(agent) {
+                by_agent.insert(agent.to_owned(), ConcurrencyLimits::new(limit));
             }
         }
     }

@@ -5,6 +5,7 @@
 //! [`Session`] holds its selection of tools, its revision and its view ([`CachedView`](switchboard_runtime::CachedView)).
 //! The revision increases by one when the tools of the session change, through a change of the session or of the catalog.
 
+mod agents;
 mod call_check;
 mod calls;
 mod change;
@@ -23,6 +24,7 @@ mod startup;
 mod unknown_tools;
 mod write_queue;
 
+pub use agents::{Agent, AgentServer, AgentUser};
 pub use call_check::Reached;
 pub use calls::{SessionCall, SessionReply};
 pub use change::Change;

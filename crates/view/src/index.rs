@@ -9,8 +9,10 @@ use switchboard_model::{
 use switchboard_registry::{Catalog, CatalogTool};
 use wildmatch::WildMatch;
 
+use crate::agent_tools::AgentTools;
 use crate::names::{Named, expose_among, expose_names};
 use crate::search::{Hit, Search};
+use crate::toolset::{Toolset, matches};
 
 /// A tool and the name that clients see.
 #[derive(Debug, Clone)]
@@ -38,18 +40,6 @@ impl Entry {
     }
 }
 
-/// A named group of tools.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Toolset {
-    pub name: String,
-    pub description: String,
-    pub when_to_use: Option<String>,
-    /// The servers whose tools are all members.
-    pub servers: Vec<ServerName>,
-    /// Positions in the index, ascending.
-    pub members: Vec<usize>,
-}
-
 /// A catalog with its names and toolsets, ready for lookups. Immutable.
 #[derive(Debug)]
 pub struct Index {
@@ -68,6 +58,7 @@ pub struct Index {
     naming: Naming,
     max_active_toolsets: Option<usize>,
     servers: HashSet<ServerName>,
+    agents: Arc<[AgentTools]>,
     warnings: Vec<String>,
     search: OnceLock<Search>,
 }
@@ -99,6 +90,7 @@ impl Index {
         let by_canonical =
             tools.iter().enumerate().map(|(at, tool)| (tool.name.as_str().into(), at)).collect();
         let hidden_sets = hidden_sets(&toolsets, plan);
+        let agents = AgentTools::all(plan, tools, &toolsets, &is_permitted);
         Self {
             revision: catalog.revision(),
             entries,
@@ -111,6 +103,7 @@ impl Index {
             naming: plan.gateway.naming,
             max_active_toolsets: plan.gateway.max_active_toolsets.map(|max| max as usize),
             servers: tools.iter().map(|tool| tool.name.server().clone()).collect(),
+            agents,
             warnings,
             search: OnceLock::new(),
         }
@@ -144,6 +137,7 @@ impl Index {
             naming: self.naming,
             max_active_toolsets: self.max_active_toolsets,
             servers: self.servers.clone(),
+            agents: self.agents.clone(),
             warnings: Vec::new(),
             search: OnceLock::new(),
             entries,
@@ -175,6 +169,22 @@ impl Index {
     /// Whether the catalog has a tool of this server, including tools that no session may see.
     pub fn has_server(&self, server: &ServerName) -> bool {
         self.servers.contains(server)
+    }
+
+    /// Whether the configuration has an agent profile of this name.
+    pub fn has_agent(&self, name: &str) -> bool {
+        self.agent(name).is_some()
+    }
+
+    /// Whether something of a server belongs to an agent profile and is permitted: one of its tools, or, while none is
+    /// known, the server as the profile names it.
+    pub fn agent_has_server(&self, agent: &str, server: &ServerName) -> bool {
+        let Some(agent) = self.agent(agent) else { return false };
+        if self.has_server(server) { agent.has_tools_of(server) } else { agent.expects(server) }
+    }
+
+    pub(crate) fn agent(&self, name: &str) -> Option<&AgentTools> {
+        self.agents.iter().find(|agent| agent.name == name)
     }
 
     /// Warnings about exposed names, for the operator.
@@ -305,11 +315,6 @@ fn renamed(entries: &[Entry]) -> impl Iterator<Item = String> {
              has it; choose another one"
         ))
     })
-}
-
-/// Whether a toolset's pattern matches the tool, by its bare name or as `server.tool`.
-pub(crate) fn matches(pattern: &WildMatch, tool: &CatalogTool) -> bool {
-    pattern.matches(tool.name.tool()) || pattern.matches(tool.name.as_str())
 }
 
 /// The configured toolsets, then one for each server (or for the `toolset` that it names) that the configuration does

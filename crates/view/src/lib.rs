@@ -4,6 +4,7 @@
 //! An [`Index`] is built once per catalog revision. A [`View`] is what one [`Scope`] and one [`Selection`] see of it.
 //! Both are immutable and shared, so clients that see the same tools share the same bytes.
 
+mod agent_tools;
 mod definition;
 mod index;
 mod meta_tools;
@@ -15,11 +16,12 @@ mod selection;
 mod server_toolsets;
 mod snapshot;
 mod tool_groups;
+mod toolset;
 mod unmatched;
 mod view;
 
 pub use definition::{ListEra, render_tool};
-pub use index::{Entry, Index, Toolset};
+pub use index::{Entry, Index};
 pub use meta_tools::{MetaTool, Switched, not_enabled, switched_off, unknown_tool};
 pub use names::{Named, expose_names, sanitized};
 pub use past::{DeclaredTool, Past};
@@ -29,5 +31,6 @@ pub use selection::Selection;
 pub use server_toolsets::ServerToolsets;
 pub use snapshot::{read_declared, snapshot_tools};
 pub use tool_groups::ToolGroups;
+pub use toolset::Toolset;
 pub use unmatched::{UnmatchedPattern, unmatched_patterns};
 pub use view::{Difference, Found, View, ViewKey};

@@ -5,8 +5,9 @@ use switchboard_model::{ExposureMode, JsonText, ToolDescriptor};
 use switchboard_protocol::push_string;
 
 use crate::definition::{ListEra, render_tool};
-use crate::index::{Entry, Toolset};
+use crate::index::Entry;
 use crate::selection::Selection;
+use crate::toolset::Toolset;
 use crate::view::{View, push_names};
 
 /// Number of matches that `search_tools` returns by default.

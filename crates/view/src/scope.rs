@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Deserializer, Serialize};
-use switchboard_model::{Exposure, ExposureMode};
+use switchboard_model::{Exposure, ExposureMode, ServerName};
 
 use crate::{Index, ToolGroups};
 
@@ -11,6 +11,9 @@ use crate::{Index, ToolGroups};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Scope {
+    /// Only what this agent profile of the configuration contains. Once the profile is gone, that is nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// Only this server.
     pub server: Option<String>,
     /// Only tools of these toolsets. Each inner list comes from one source (such as URL or header), and a tool must
@@ -32,6 +35,7 @@ pub struct Scope {
 /// Why a scope is rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScopeFault {
+    UnknownAgent(String),
     UnknownServer(String),
     UnknownToolset {
         name: String,
@@ -47,6 +51,7 @@ pub enum ScopeFault {
 impl std::fmt::Display for ScopeFault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            Self::UnknownAgent(name) => write!(f, "there is no agent '{name}' here"),
             Self::UnknownServer(name) => write!(f, "there is no MCP server '{name}' here"),
             Self::UnknownToolset { name, known } => {
                 write!(f, "there is no toolset '{name}' here; there are: {}", known.join(", "))
@@ -70,7 +75,19 @@ impl Scope {
         exposure: &Exposure,
         servers: &[String],
     ) -> Result<(), ScopeFault> {
-        if let Some(server) = self.server.as_ref().filter(|server| !servers.contains(server)) {
+        if let Some(agent) = self.agent.as_ref().filter(|agent| !index.has_agent(agent)) {
+            return Err(ScopeFault::UnknownAgent(agent.clone()));
+        }
+        let has_server = |server: &String| match &self.agent {
+            // The built-in tools are a server of the agent too, although no entry of the configuration makes it one.
+            Some(agent) => {
+                let name = ServerName::new(server.as_str());
+                (name.is_local() || servers.contains(server))
+                    && index.agent_has_server(agent, &name)
+            }
+            None => servers.contains(server),
+        };
+        if let Some(server) = self.server.as_ref().filter(|server| !has_server(server)) {
             return Err(ScopeFault::UnknownServer(server.clone()));
         }
         let known = || -> Vec<String> {
@@ -105,9 +122,11 @@ impl Scope {
         Ok(())
     }
 
-    /// The exposure mode of a connection with this scope.
+    /// The exposure mode of a connection with this scope. The tools of an agent were chosen by its profile, so it gets
+    /// them at once and not through meta-tools, unless it asks for those.
     pub fn mode(&self, exposure: &Exposure) -> ExposureMode {
         match exposure.mode {
+            ExposureMode::Dynamic if self.agent.is_some() && !self.dynamic => ExposureMode::Legacy,
             ExposureMode::Dynamic => ExposureMode::Dynamic,
             ExposureMode::Legacy | ExposureMode::Static if self.dynamic => ExposureMode::Dynamic,
             ExposureMode::Legacy if !self.toolsets.is_empty() => ExposureMode::Static,

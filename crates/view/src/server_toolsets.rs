@@ -66,8 +66,10 @@ impl ServerToolsets {
         let switched =
             |is_on: bool| sets.iter().any(|set| selection.toolsets.get(set) == Some(&is_on));
         // Restrictions to named tools or to read-only tools exclude a server without tools.
+        let has_agent = |agent: &String| view.index().agent_has_server(agent, server);
         scope.tools.is_empty()
             && !scope.read_only
+            && scope.agent.as_ref().is_none_or(has_agent)
             && scope.server.as_deref().is_none_or(|only| only == server.as_str())
             && selection.servers.as_ref().is_none_or(|bound| bound.contains(server.as_str()))
             && scope.toolsets.iter().all(has_set)

@@ -6,7 +6,7 @@ use switchboard_model::{Plan, ServerName};
 use switchboard_registry::{Catalog, CatalogTool};
 use wildmatch::WildMatch;
 
-use crate::index::matches;
+use crate::toolset::matches;
 
 /// Minimum similarity of a suggested name.
 const MIN_SIMILARITY: f64 = 0.8;

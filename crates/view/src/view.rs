@@ -9,11 +9,12 @@ use switchboard_model::{CanonicalName, Exposure, ExposureMode, ServerName};
 use switchboard_protocol::push_string;
 
 use crate::definition::{ListEra, render_tool};
-use crate::index::{Entry, Index, Toolset};
+use crate::index::{Entry, Index};
 use crate::meta_tools::MetaTool;
 use crate::past::{DeclaredTool, Past};
 use crate::scope::Scope;
 use crate::selection::Selection;
+use crate::toolset::Toolset;
 
 /// Names longer than this get no suggestions.
 const MAX_COMPARED: usize = 256;
@@ -85,6 +86,7 @@ impl View {
     pub fn new(index: Arc<Index>, exposure: &Exposure, key: &ViewKey) -> Self {
         let (scope, selection) = (&key.scope, &key.selection);
         let mode = scope.mode(exposure);
+        let agent = scope.agent.as_deref().map(|name| index.agent(name));
         let mut is_reachable: Vec<bool> = index
             .entries()
             .iter()
@@ -92,6 +94,7 @@ impl View {
             .map(|(at, entry)| {
                 entry.name.is_some()
                     && index.is_permitted(at)
+                    && agent.is_none_or(|agent| agent.is_some_and(|agent| agent.has(at)))
                     && scope_has(scope, entry)
                     && is_bound(selection, entry)
             })
@@ -117,14 +120,17 @@ impl View {
             // A server without tools may have prompts and resources, whose visibility depends on its toolsets.
             let has_server = |server: &ServerName| {
                 !index.has_server(server)
+                    && agent.is_none_or(|agent| agent.is_some_and(|agent| agent.expects(server)))
                     && scope.server.as_deref().is_none_or(|only| only == server.as_str())
                     && selection
                         .servers
                         .as_ref()
                         .is_none_or(|bound| bound.contains(server.as_str()))
             };
-            let is_narrowed =
-                scope.server.is_some() || selection.servers.is_some() || scope.toolsets.len() > 1;
+            let is_narrowed = scope.server.is_some()
+                || scope.agent.is_some()
+                || selection.servers.is_some()
+                || scope.toolsets.len() > 1;
             (scope.toolsets.is_empty() || scope.toolsets.iter().any(is_named))
                 && statics.is_none_or(is_named)
                 && (!is_narrowed

@@ -114,11 +114,16 @@ pub(crate) fn index(change: impl FnOnce(&mut Plan)) -> Arc<Index> {
     Arc::new(Index::new(&catalog(), &plan))
 }
 
-fn exposure(mode: ExposureMode, sets: &[&str]) -> Exposure {
+pub(crate) fn exposure(mode: ExposureMode, sets: &[&str]) -> Exposure {
     Exposure { mode, tool_sets: owned(sets), reason: String::new() }
 }
 
-fn view_in(index: &Arc<Index>, exposure: &Exposure, scope: Scope, enabled: &[&str]) -> View {
+pub(crate) fn view_in(
+    index: &Arc<Index>,
+    exposure: &Exposure,
+    scope: Scope,
+    enabled: &[&str],
+) -> View {
     let selection = Selection::of_sets(owned(enabled));
     let key =
         ViewKey { scope: Arc::new(scope), selection: Arc::new(selection), past: Arc::default() };
@@ -156,7 +161,7 @@ pub(super) fn again(view: &View, selection: &Selection) -> View {
     dynamic(view.index(), &enabled)
 }
 
-fn unreachable(view: &View, canonical: &str, exposed: &str) {
+pub(crate) fn unreachable(view: &View, canonical: &str, exposed: &str) {
     assert!(!names(view).contains(&exposed));
     for name in [canonical, exposed] {
         let Found::Unknown { nearest } = view.find(name) else { panic!("{name} is found") };
@@ -662,6 +667,7 @@ fn some_scope() -> impl Strategy<Value = Scope> {
     let toolsets = proptest::collection::vec(some_sets(), 0..3);
     (server, toolsets, tools, any::<bool>(), any::<bool>()).prop_map(
         |(server, toolsets, tools, read_only, dynamic)| Scope {
+            agent: None,
             server: server.map(str::to_owned),
             toolsets: toolsets
                 .iter()

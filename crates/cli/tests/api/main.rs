@@ -55,7 +55,9 @@ fn board_yaml() -> String {
     let program = Path::new(env!("CARGO_BIN_EXE_switchboard"));
     let demo = stdio("demo", program, &["demo-server", "--stdio"]);
     let demo = with(&demo, "tool_denylist: [wait, toggle_surprise]");
-    yaml(&["{name: sum_numbers}", "{name: demo.lorem, max_result_bytes: 1024}"], &[demo])
+    let board =
+        yaml(&["{name: sum_numbers}", "{name: demo.lorem, max_result_bytes: 1024}"], &[demo]);
+    format!("{board}  agents: [{{name: helper, servers: [demo]}}, {{name: whole}}]\n")
 }
 
 #[tokio::test]

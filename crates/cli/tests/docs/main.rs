@@ -44,6 +44,7 @@ pages! {
     manage_tools: "docs/manage-tools.md",
     running_calls: "docs/running-calls.md",
     trustgraph: "docs/trustgraph.md",
+    agent365: "docs/agent365.md",
     troubleshooting: "docs/troubleshooting.md",
     security: "docs/security.md",
     cli: "docs/reference/cli.md",

@@ -109,6 +109,8 @@ const COMMANDS: &[&str] = &[
     "toolset list",
     "toolset show",
     "toolset draft",
+    "agent list",
+    "agent show",
     "session new",
     "session list",
     "session show",

@@ -67,8 +67,16 @@ async fn doctor_says_whether_the_threat_protection_answers() {
     let dead = format!("http://127.0.0.1:{}/threats?key=s3cret", free_port());
     for (url, more, expected) in [
         (endpoint.url(), "", "ok   threat protection at http://HOST/threats: reachable\n"),
-        (&dead, "", "warn threat protection at http://HOST/threats?key=***: away: cannot connect: Connection refused (os error 111)\n     hint: hooks that block stop all work meanwhile\n"),
-        (&dead, ", on_failure: open", "away: cannot connect: Connection refused (os error 111)\n     hint: nothing is checked meanwhile\n"),
+        (
+            &dead,
+            "",
+            "warn threat protection at http://HOST/threats?key=***: away: cannot connect: Connection refused (os error 111)\n     hint: hooks that block stop all work meanwhile\n",
+        ),
+        (
+            &dead,
+            ", on_failure: open",
+            "away: cannot connect: Connection refused (os error 111)\n     hint: nothing is checked meanwhile\n",
+        ),
     ] {
         let section = format!("  threat_protection: {{endpoint: \"{url}\"{more}}}\n");
         let home = Home::new(format!("{}{section}", yaml(&[], &[])));

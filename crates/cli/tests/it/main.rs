@@ -1,6 +1,7 @@
 //! Tests of the built program from the command line.
 #![expect(clippy::unwrap_used, reason = "tests, and what they are made of")]
 
+mod agent;
 mod auth;
 mod bad_input;
 mod calls;

@@ -344,6 +344,7 @@ fn the_help_names_every_command() {
       server       Show, configure and test servers
       tool         Show, declare and call tools
       toolset      Show toolsets, and propose new ones
+      agent        Show the agents of the configuration, and the servers that they find here
       session      Create, show and change sessions: each has its own view of the tools
       chat         Chat with a model that has the tools of a session
       provider     Show the LLM providers

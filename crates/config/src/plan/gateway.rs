@@ -3,6 +3,8 @@
 use serde_json::Value as Json;
 use switchboard_model::{ExposureMode, GatewayPlan, Naming, StatelessState};
 
+use url::Url;
+
 use super::toolset::Toolsets;
 use super::{At, Planner};
 use crate::problem::ConfigProblem;
@@ -25,6 +27,7 @@ impl Planner<'_> {
         let defaults = GatewayPlan::default();
         let session_idle = self.duration(&at, "session_idle", raw.session_idle);
         let startup_wait = self.duration(&at, "startup_wait", raw.startup_wait);
+        let public_url = raw.public_url.and_then(|text| self.public_url(&at, &text));
         let plan = GatewayPlan {
             exposure: raw.exposure.map(exposure_mode),
             tool_sets: raw.tool_sets,
@@ -42,10 +45,28 @@ impl Planner<'_> {
             max_body_bytes: raw.max_body_bytes.unwrap_or(defaults.max_body_bytes),
             startup_wait: startup_wait.unwrap_or(defaults.startup_wait),
             trustgraph: raw.trustgraph.unwrap_or(defaults.trustgraph),
+            public_url,
         };
         self.check_exposure(&at, &plan, sets);
         self.check_admitted(&at, &plan, sets);
         plan
+    }
+
+    /// Parses the public address: paths can be appended to it, and it has no credentials.
+    fn public_url(&mut self, at: &At<'_>, text: &str) -> Option<Url> {
+        let url = self.url(at, "public_url", text, "https://tools.example.com")?;
+        let why = if !url.username().is_empty() || url.password().is_some() {
+            "carries credentials, and every client is told this address"
+        } else if url.query().is_some() || url.fragment().is_some() {
+            "has a query or a fragment, and paths are appended to it"
+        } else {
+            return Some(url);
+        };
+        let at = at.get("public_url")?;
+        let problem = ConfigProblem::error(format!("{}: the address {why}", at.path));
+        let help = "write the address alone, such as `https://tools.example.com`";
+        self.push(&at.node.origin, problem.about(&at.path).help(help));
+        None
     }
 
     /// Checks the combination of `exposure` and `tool_sets`.

@@ -3,6 +3,7 @@
 //! Entries are read one by one, and each check runs on the valid parts of an entry, so a misspelt key in one server
 //! does not hide missing defaults of another.
 
+mod agent;
 mod argument;
 pub(crate) mod endpoint;
 mod gateway;
@@ -140,6 +141,7 @@ impl Planner<'_> {
         let security = self.security(config, &sound);
         let providers = self.providers(config, &sound);
         self.check_prompt_providers(&tools, config);
+        let agents = self.agents(config, &sound, &members, &toolsets);
         let max_concurrent = json["max_concurrent"].as_u64().and_then(|n| u32::try_from(n).ok());
         Plan {
             root,
@@ -152,6 +154,7 @@ impl Planner<'_> {
             security,
             providers,
             threat_protection,
+            agents,
         }
     }
 

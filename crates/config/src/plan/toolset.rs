@@ -69,6 +69,16 @@ pub(super) fn members(servers: &[(At<'_>, RawServer)], local: &LocalToolChoice) 
     servers.chain([Member::local(local)]).collect()
 }
 
+/// The names of the servers, for lists of names in other sections.
+pub(super) fn server_names(members: &[Member]) -> Names {
+    let mut servers = Names::new("server");
+    for member in members {
+        let is_listed = member.name_is_shown && member.name != LOCAL_SERVER;
+        servers.add(&member.name, is_listed);
+    }
+    servers
+}
+
 /// Every toolset, and the names that the gateway section may use.
 pub(super) struct Toolsets {
     pub(super) plans: Vec<ToolsetPlan>,
@@ -101,16 +111,12 @@ impl Planner<'_> {
     ) -> Toolsets {
         let written = entries::<RawToolset>(config, "toolsets", sound);
         self.refuse_duplicates(&written, "toolsets", |raw| raw.name.as_deref());
-        let mut servers = Names::new("server");
-        for member in members {
-            let is_listed = member.name_is_shown && member.name != LOCAL_SERVER;
-            servers.add(&member.name, is_listed);
-        }
+        let servers = server_names(members);
         let mut names = Names::new("toolset");
         let mut plans = Vec::new();
         for (at, raw) in written {
             self.refuse_unknown(&at, "servers", &servers);
-            self.check_patterns(&at, &servers);
+            self.check_patterns(&at, "tools", &servers);
             let Some(name) = raw.name.clone() else { continue };
             if name == NO_TOOLSET {
                 let message = "no toolset can be called `none`: the word stands for no set";
@@ -160,8 +166,8 @@ impl Planner<'_> {
     }
 
     /// Warns about patterns with an unknown server. Not an error, because names of MCP tools may contain dots.
-    fn check_patterns(&mut self, at: &At<'_>, servers: &Names) {
-        for item in at.items("tools") {
+    pub(super) fn check_patterns(&mut self, at: &At<'_>, key: &str, servers: &Names) {
+        for item in at.items(key) {
             let Some(pattern) = item.text() else { continue };
             if pattern.trim().is_empty() {
                 self.refuse(&item, "matches no tool", "write `tool`, `server.tool` or a pattern");

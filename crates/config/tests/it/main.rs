@@ -1,5 +1,6 @@
 //! Tests of the crate's public interface.
 
+mod agents;
 mod arguments;
 mod bad_input;
 mod defaults;

@@ -109,6 +109,12 @@ impl ApiServer {
         sessions
     }
 
+    /// Replaces the configuration file and reads it again.
+    pub(crate) async fn reload(&self, yaml: &str) {
+        std::fs::write(self.file(), yaml).unwrap();
+        self.place.config().unwrap().reload().await;
+    }
+
     /// The configuration file.
     pub(crate) fn file(&self) -> PathBuf {
         self.directory.path().join("test.yaml")

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use switchboard_auth::Principal;
 use switchboard_config::{ConfigInput, ExposureSource, SourceFile, load, resolve_exposure};
 use switchboard_mcp_server::{Gateway, GatewayBody, HttpRequest, Route};
-use switchboard_model::Plan;
+use switchboard_model::{Plan, Role};
 use switchboard_runtime::{Board, BoardOptions, ExposureRule, LocalTools, Memory, StartingBoard};
 use switchboard_sessions::{Change, OwnServer, SessionService};
 use switchboard_store::Store;
@@ -113,8 +113,8 @@ pub(crate) struct World {
     pub(crate) sessions: Arc<SessionService>,
     gateway: Arc<Gateway>,
     principal: Principal,
-    /// The session whose endpoint is used; `None` for `/mcp`.
-    session: Option<String>,
+    /// The endpoint that is used.
+    route: Route,
 }
 
 impl World {
@@ -179,7 +179,10 @@ impl World {
         let board = starting.board().clone();
         let sessions = SessionService::start(board.clone());
         let gateway = Gateway::start(sessions.clone());
-        (Self { board, sessions, gateway, principal: Principal::local(), session: None }, starting)
+        (
+            Self { board, sessions, gateway, principal: Principal::local(), route: Route::All },
+            starting,
+        )
     }
 
     /// Attaches servers to a session and waits for them; creates the session if needed.
@@ -222,7 +225,22 @@ impl World {
 
     /// The same gateway, through the endpoint of a session.
     pub(crate) fn in_session(&self, id: &str) -> Self {
-        Self { session: Some(id.into()), ..self.clone() }
+        self.at(Route::Session(id.into()))
+    }
+
+    /// The same gateway, through another endpoint.
+    pub(crate) fn at(&self, route: Route) -> Self {
+        Self { route, ..self.clone() }
+    }
+
+    /// The same gateway, with the credentials of an API key of the role client.
+    pub(crate) fn with_key(&self, id: &str, name: &str) -> Self {
+        let principal = Principal {
+            id: format!("key:{id}").into(),
+            role: Role::Client,
+            name: Some(name.into()),
+        };
+        Self { principal, ..self.clone() }
     }
 
     fn request(&self, headers: &[(&str, &str)]) -> HttpRequest {
@@ -232,8 +250,7 @@ impl World {
             all.insert(HeaderName::try_from(*name).unwrap(), value.parse().unwrap());
         }
         let principal = self.principal.clone();
-        let route = self.session.clone().map_or(Route::All, Route::Session);
-        HttpRequest { route, query: None, headers: all, principal }
+        HttpRequest { route: self.route.clone(), query: None, headers: all, principal }
     }
 
     async fn post(&self, headers: &[(&str, &str)], message: &Value) -> Response<GatewayBody> {
