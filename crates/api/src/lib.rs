@@ -10,6 +10,7 @@ mod provider;
 mod rendering;
 mod server;
 mod session;
+mod source;
 mod tool;
 
 pub use agent::{
@@ -39,4 +40,5 @@ pub use session::{
     RevisionEvent, SessionChange, SessionClientView, SessionEvent, SessionList, SessionTool,
     SessionTools, SessionToolset, SessionToolsets, SessionView, Switch, ToolsetList, ToolsetView,
 };
+pub use source::{LeftOutView, SourceList, SourceServerView, SourceView};
 pub use tool::{LimitsView, QuarantinedToolView, ToolList, ToolView};

@@ -24,6 +24,12 @@ pub struct ServerView {
     pub mode: String,
     /// Whether the board does not start without the server.
     pub required: bool,
+    /// The source that named the server; absent for a server of the configuration file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// Its name in that source, if it differs from `name`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub original_name: Option<String>,
     /// `legacy` for the session era of MCP or `modern` for the stateless era, once it is known.
     #[schema(required)]
     pub era: Option<String>,

@@ -127,6 +127,8 @@ pub(crate) enum Command {
     /// Show, configure and test servers
     #[command(subcommand)]
     Server(ServerCommand),
+    /// Show which servers the sources name, from where, and why some are left out
+    Discover,
     /// Show, declare and call tools
     #[command(subcommand)]
     Tool(ToolCommand),

@@ -8,6 +8,7 @@ use switchboard_model::{AdmissionMode, LocalToolChoice, Plan, ServerName};
 use switchboard_runtime::{Board, CallRequest, ExposureRule, Memory};
 
 use crate::args::Globals;
+use crate::discovered::plan_with_discovered;
 use crate::embedded::{end_board, load_config, open_store, start_board};
 use crate::failure::Failure;
 use crate::output::Output;
@@ -23,7 +24,7 @@ pub(crate) enum Backend {
 impl Backend {
     /// Connects to the instance of `--url`, else starts a board with all servers.
     pub(crate) async fn open(globals: &Globals, output: Output) -> Result<Self, Failure> {
-        Self::open_for(globals, output, |_| {}).await
+        Self::open_for(globals, output, |_| true, |_| {}).await
     }
 
     /// Like [`Backend::open`], for commands that show servers: a server that cannot be reached is shown and is no
@@ -33,12 +34,20 @@ impl Backend {
         output: Output,
         only: Option<&str>,
     ) -> Result<Self, Failure> {
-        Self::open_for(globals, output, |plan| {
-            plan.servers.retain(|server| only.is_none_or(|name| server.spec.name.as_str() == name));
-            for server in &mut plan.servers {
-                server.required = false;
-            }
-        })
+        let is_in_file =
+            |plan: &Plan| plan.servers.iter().any(|it| Some(it.spec.name.as_str()) == only);
+        Self::open_for(
+            globals,
+            output,
+            |plan| !is_in_file(plan),
+            |plan| {
+                plan.servers
+                    .retain(|server| only.is_none_or(|name| server.spec.name.as_str() == name));
+                for server in &mut plan.servers {
+                    server.required = false;
+                }
+            },
+        )
         .await
     }
 
@@ -48,18 +57,27 @@ impl Backend {
         output: Output,
         tool: &str,
     ) -> Result<Self, Failure> {
-        Self::open_for(globals, output, |plan| keep_needed_servers(plan, tool)).await
+        let is_of_other =
+            |plan: &Plan| !plan.servers.iter().any(|it| is_tool_of(tool, &it.spec.name));
+        Self::open_for(globals, output, is_of_other, |plan| keep_needed_servers(plan, tool)).await
     }
 
+    /// `needs_sources` decides by the servers of the file whether discovered servers can matter.
     async fn open_for(
         globals: &Globals,
         output: Output,
+        needs_sources: impl FnOnce(&Plan) -> bool,
         narrow: impl FnOnce(&mut Plan),
     ) -> Result<Self, Failure> {
         if let Some(url) = &globals.url {
             return Ok(Self::Remote(Remote::new(url)?));
         }
-        let mut plan = load_config(globals, output)?.plan;
+        let loaded = load_config(globals, output)?;
+        let mut plan = if needs_sources(&loaded.plan) {
+            plan_with_discovered(globals, &loaded, output).await
+        } else {
+            loaded.plan
+        };
         narrow(&mut plan);
         let store = open_store(globals).await?;
         Ok(Self::Embedded(
@@ -125,11 +143,14 @@ impl Backend {
     }
 }
 
+/// Whether `tool` is a canonical name with this server.
+fn is_tool_of(tool: &str, server: &ServerName) -> bool {
+    tool.strip_prefix(server.as_str()).is_some_and(|rest| rest.starts_with('.'))
+}
+
 /// Removes servers that cannot have the tool, so that a call of one tool does not start all servers.
 fn keep_needed_servers(plan: &mut Plan, tool: &str) {
-    let is_of = |server: &ServerName| {
-        tool.strip_prefix(server.as_str()).is_some_and(|rest| rest.starts_with('.'))
-    };
+    let is_of = |server: &ServerName| is_tool_of(tool, server);
     let all: Vec<ServerName> = plan.servers.iter().map(|server| server.spec.name.clone()).collect();
     if is_of(&ServerName::local()) {
         plan.servers.clear();

@@ -12,6 +12,7 @@ mod config;
 mod connect;
 mod connect_move;
 mod demo_server;
+mod discover;
 mod doctor;
 mod import;
 mod key;
@@ -49,7 +50,7 @@ pub(crate) async fn run(arguments: CommandArguments, output: Output) -> Result<E
     match arguments.command {
         // Boxed: the future is large.
         Command::Serve(wanted) => Box::pin(serve::run(globals, &wanted, output)).await,
-        Command::Stdio(wanted) => stdio::run(globals, &wanted, output).await,
+        Command::Stdio(wanted) => Box::pin(stdio::run(globals, &wanted, output)).await,
         Command::Check(wanted) => check::run(globals, &wanted, output).await,
         Command::Config(wanted) => config::run(globals, &wanted, output),
         Command::Import(wanted) => import::run(globals, &wanted, output),
@@ -88,6 +89,7 @@ pub(crate) async fn run(arguments: CommandArguments, output: Output) -> Result<E
         Command::Calls(wanted) => calls::run(globals, &wanted, output).await,
         Command::Key(wanted) => key::run(globals, &wanted, output).await,
         Command::Auth(wanted) => auth::run(globals, &wanted, output).await,
+        Command::Discover => discover::run(globals, output).await,
         Command::Doctor => doctor::run(globals, output).await,
         Command::DemoServer(wanted) => demo_server::run(&wanted, output).await,
         Command::Completions { shell } => {

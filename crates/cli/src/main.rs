@@ -6,6 +6,7 @@ mod backend;
 mod commands;
 mod data_dir;
 mod declared_arguments;
+mod discovered;
 mod embedded;
 mod entry_args;
 mod entry_change;

@@ -8,13 +8,14 @@ use switchboard_api::{
     SessionTools, SessionToolsets, SessionView,
 };
 use switchboard_http::{present_sessions as present, session_call};
-use switchboard_model::{Caller, Face, LocalToolChoice};
+use switchboard_model::{Caller, Face, LocalToolChoice, Plan};
 use switchboard_render::Provider;
 use switchboard_runtime::{Board, Memory};
 use switchboard_sessions::{ATTACH_WAIT, Session, SessionError, SessionService, Summary};
 use switchboard_turns::Turns;
 
 use crate::args::Globals;
+use crate::discovered::plan_with_discovered;
 use crate::embedded::{end_board, load_config, open_store, start_board};
 use crate::exposure::ExposureArguments;
 use crate::failure::Failure;
@@ -71,13 +72,18 @@ impl SessionBackend {
         if let Some(url) = &globals.url {
             return Ok(Self::Remote(Remote::new(url)?));
         }
-        let mut plan = load_config(globals, output)?.plan;
-        if !with_servers {
-            plan.servers.clear();
-            plan.tools.clear();
-            plan.toolsets.clear();
-            plan.local_tools = LocalToolChoice::default();
-        }
+        let loaded = load_config(globals, output)?;
+        let plan = if with_servers {
+            plan_with_discovered(globals, &loaded, output).await
+        } else {
+            Plan {
+                servers: Vec::new(),
+                tools: Vec::new(),
+                toolsets: Vec::new(),
+                local_tools: LocalToolChoice::default(),
+                ..loaded.plan
+            }
+        };
         let store = open_store(globals).await?;
         let exposure = ExposureArguments::default().rule();
         let board = start_board(plan, store, Memory::ReadOnly, exposure).await?;

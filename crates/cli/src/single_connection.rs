@@ -77,6 +77,7 @@ mod tests {
             era: EraChoice::Auto,
             connect_timeout: Duration::from_mins(5),
             sharing: Sharing::Shared,
+            egress: None,
         };
         let limit = Some(Duration::from_millis(20));
         let options = ConnectOptions::default();

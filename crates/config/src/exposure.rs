@@ -165,6 +165,10 @@ fn check_sets(tool_sets: &[String], source: &str, plan: &Plan) -> Result<(), Str
             };
             return Some(format!("{source}: the toolset `{name}` is not permitted: {why}"));
         }
+        // A source may name the server of this toolset later. Until then the set is empty and shows nothing.
+        if !plan.discovery.sources.is_empty() {
+            return None;
+        }
         let near = nearest(name, known()).map(|near| format!("; did you mean `{near}`?"));
         Some(format!("{source}: there is no toolset `{name}`{}", near.unwrap_or_default()))
     };

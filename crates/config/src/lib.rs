@@ -6,6 +6,7 @@
 
 mod clients;
 mod coerce;
+mod discovered;
 mod duration;
 mod edit;
 mod effective;
@@ -22,6 +23,7 @@ mod plan;
 mod problem;
 mod raw;
 mod raw_agent;
+mod raw_discovery;
 mod raw_provider;
 mod raw_threat_protection;
 mod schema;
@@ -39,6 +41,7 @@ pub use clients::{
     API_KEY_VARIABLE, ClientEntry, ClientProgram, DEFAULT_MCP_URL, KeyUse, Laid, Reach, SameName,
     Unwritable, mcp_address, needs_key, with_scheme,
 };
+pub use discovered::{MergedServers, merge_discovered};
 pub use edit::{ConfigEdit, ConfigText, EditRefusal, EntryList, overriding_variable, unified_diff};
 pub use effective::{Loaded, Setting};
 pub use exposure::{ExposureSource, parse_flag, resolve_exposure};

@@ -61,8 +61,10 @@ impl Path {
         };
         let is_servers =
             key(1) == "toolbox" && key(2) == "mcps" && SERVER_SECRETS.contains(&key(4));
+        let is_discovery = key(1) == "discovery" && (key(2) == "token" || key(4) == "token");
         is_servers
             || (key(1) == "threat_protection" && key(2) == "token")
+            || is_discovery
             || (key(1) == "providers" && self.0.len() > 3 && !PROVIDER_PLAIN.contains(&key(3)))
     }
 
@@ -124,6 +126,10 @@ mod tests {
         let known = crate::schema::SchemaAt::config().property("providers").unwrap();
         let secret = known.items().unwrap().keys().filter(|key| provider.key(key).is_secret());
         assert_eq!(secret.collect::<Vec<_>>(), ["api_key", "bearer", "headers"]);
+        let discovery = Path::root("myai").key("discovery");
+        let source = discovery.key("sources").index(0);
+        assert!(discovery.key("token").is_secret() && source.key("token").is_secret());
+        assert!(!discovery.key("endpoint").is_secret() && !source.key("url").is_secret());
         assert!(!Path::root("myai").key("toolbox").key("tools").index(0).key("env").is_secret());
     }
 }

@@ -12,6 +12,7 @@ use serde_json::Value;
 use switchboard_model::{self as model, BUILT_IN_LIMITS};
 
 use crate::raw_agent::RawAgent;
+use crate::raw_discovery::RawDiscovery;
 use crate::raw_provider::RawProvider;
 use crate::raw_threat_protection::{RawContentCheck, RawThreatProtection};
 
@@ -37,6 +38,8 @@ pub(crate) struct RawConfig {
     /// Agents that find their MCP servers here, as those built on Microsoft's Agent 365 SDK do. Each entry names the part
     /// of the tools that one agent may use.
     pub(crate) agents: Option<Vec<RawAgent>>,
+    /// Where servers are looked for besides `toolbox.mcps`: manifests, tooling gateways, MCP registries.
+    pub(crate) discovery: Option<RawDiscovery>,
 }
 
 /// The servers, their tools, and the limits of tools.
@@ -471,12 +474,13 @@ pub(crate) struct RawSecurity {
     pub(crate) allowed_origins: Option<Vec<String>>,
     /// Accepts the access tokens of an authorization server.
     pub(crate) jwt: Option<RawJwt>,
-    /// Which addresses the MCP servers that sessions attach may have. Default: public internet addresses, but neither
-    /// this machine nor private networks.
+    /// Which addresses the MCP servers may have that sessions attach, and those that tooling gateways and registries
+    /// name. Default: public internet addresses, but neither this machine nor private networks.
     pub(crate) egress: Option<RawEgress>,
 }
 
-/// Exceptions to the addresses that servers of sessions may have. Servers in this file may have any address.
+/// Exceptions to the addresses that servers of sessions, of tooling gateways and of registries may have. Servers in this
+/// file may have any address.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Egress")]

@@ -2,6 +2,8 @@
 //!
 //! Limits that a tool entry does not set are not shown there, because they depend on the server.
 
+mod discovery;
+
 use serde_json::{Value as Json, json};
 use switchboard_model::{
     AdmissionMode, AgentLimits, AgentPlan, ArgumentSpec, BUILT_IN_LIMITS, ContentCheckOverlay,
@@ -59,6 +61,8 @@ pub(crate) fn document(plan: &Plan, config: &At<'_>, source: &SourceText<'_>) ->
     if config.has("agents") {
         whole.put_list("agents", agents);
     }
+    let discovery = discovery::section(&plan.discovery, config.get("discovery"), source);
+    whole.out.push(("discovery".into(), discovery));
     Doc::Map(vec![(plan.root.as_str().into(), whole.done())])
 }
 

@@ -89,7 +89,7 @@ fn needed_role(method: &Method, path: &str) -> Option<Role> {
     let parts: Vec<_> = path.trim_end_matches('/').split('/').skip(1).collect();
     let is_about_configuration = matches!(
         *parts,
-        ["api", "v1", "config", ..]
+        ["api", "v1", "config" | "sources", ..]
             | ["api", "v1", "tools", _, "declaration", ..]
             | ["api", "v1", "servers", _, ..]
     );
@@ -175,6 +175,7 @@ mod tests {
             (Method::DELETE, "/api/v1/servers/a", Some(Role::Admin)),
             (Method::POST, "/api/v1/servers/a/reconnect", Some(Role::Operator)),
             (Method::GET, "/api/v1/config", Some(Role::Operator)),
+            (Method::GET, "/api/v1/sources", Some(Role::Operator)),
             (Method::DELETE, "/api/v1/sessions/a", Some(Role::Client)),
             (Method::GET, "/api/v1/calls", Some(Role::Operator)),
             (Method::GET, "/api/v1/content-checks", Some(Role::Operator)),

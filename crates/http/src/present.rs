@@ -78,6 +78,12 @@ fn offered_server(plan: &ServerPlan, status: &ServerStatus) -> ServerView {
         place: plan.spec.place.clone(),
         mode: plan.mode.as_str().into(),
         required: plan.required,
+        source: plan.discovered.as_ref().map(|from| from.source.clone()),
+        original_name: plan
+            .discovered
+            .as_ref()
+            .map(|from| from.original_name.clone())
+            .filter(|original| *original != status.name.as_str()),
         era: status.era.map(|era| era.as_str().into()),
         protocol,
         reported_name: status.info.name.clone(),

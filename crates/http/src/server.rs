@@ -44,7 +44,7 @@ use crate::stream_auth::Leases;
 use crate::{
     agents, authorize, calls, config, content_checks, declarations, health, history, inspect, mcp,
     openapi, page, problem, providers, server_entries, session_events, session_render,
-    session_tools, sessions, tooling_gateway, trustgraph, trustgraph_socket, turns,
+    session_tools, sessions, sources, tooling_gateway, trustgraph, trustgraph_socket, turns,
 };
 
 /// The maximum size of a request body of the API.
@@ -91,6 +91,7 @@ pub(crate) fn documented_routes() -> OpenApiRouter<Shared> {
         .routes(routes!(inspect::servers))
         .routes(routes!(server_entries::show, server_entries::put, server_entries::delete))
         .routes(routes!(server_entries::reconnect))
+        .routes(routes!(sources::list))
         .routes(routes!(inspect::tools))
         .routes(routes!(inspect::tool))
         .routes(routes!(declarations::show, declarations::put, declarations::delete))

@@ -112,5 +112,6 @@ fn spec(endpoint: Endpoint) -> ServerSpec {
         era: EraChoice::Auto,
         connect_timeout: Duration::from_secs(5),
         sharing: switchboard_model::Sharing::Shared,
+        egress: None,
     }
 }

@@ -20,7 +20,7 @@ use switchboard_model::{
     UpstreamToolList,
 };
 use switchboard_oauth::Authorization;
-use switchboard_outbound::{CurrentSecret, Redactor, error_chain};
+use switchboard_outbound::{CurrentSecret, HttpPool, Redactor, error_chain};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use url::Url;
@@ -235,6 +235,12 @@ impl Opening<'_> {
         }
     }
 
+    /// The HTTP clients for this server, with the egress check where its address needs one.
+    fn http(&self) -> HttpPool {
+        let shared = &self.options.http;
+        self.spec.egress.as_deref().map_or_else(|| shared.clone(), |policy| shared.under(policy))
+    }
+
     async fn streamable_http(
         &self,
         url: &Url,
@@ -244,7 +250,7 @@ impl Opening<'_> {
         let pending = self.pending();
         let authorization = self.authorization(auth)?;
         let bearer = self.bearer.as_ref().map(|bearer| bearer.token());
-        let http = &self.options.http;
+        let http = &self.http();
         let client = BoundedClient::new(
             http,
             url,
@@ -267,7 +273,7 @@ impl Opening<'_> {
         let served = self.serve(transport, era, &pending).await;
         let service = served
             .map_err(|error| client.take_fault().unwrap_or_else(|| handshake_error(&error)))?;
-        let sender = HttpSender::new(&self.options.http, url)?;
+        let sender = HttpSender::new(http, url)?;
         if let Some(pool) = sender.pool() {
             let stop = self.stop.clone();
             self.tasks.spawn(async move {
@@ -291,7 +297,7 @@ impl Opening<'_> {
         let pending = self.pending();
         let authorization = self.authorization(auth)?;
         let bearer = self.bearer.as_ref().map(|bearer| bearer.token());
-        let client = self.options.http.client_for(url)?;
+        let client = self.http().client_for(url)?;
         let headers = header_map(headers)?;
         let make = Box::new(move |method, url| {
             credentials(client.request(method, url), &headers, bearer.as_ref())

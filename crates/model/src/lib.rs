@@ -11,6 +11,7 @@ mod call;
 mod caller;
 mod connect_error;
 mod content_check;
+mod discovery;
 mod egress;
 mod gateway;
 mod json_text;
@@ -35,6 +36,11 @@ pub use connect_error::{ConnectError, ConnectErrorKind};
 pub use content_check::{
     CheckHook, CheckMode, ContentCheckModes, ContentCheckOverlay, ContentCheckRecord,
     ContentVerdict, DEFAULT_CHECK_TIMEOUT, FailurePolicy, ThreatProtectionPlan,
+};
+pub use discovery::{
+    AUTO_SOURCE, DEFAULT_FILE_REFRESH, DEFAULT_SOURCE_REFRESH, DEFAULT_SOURCE_SERVERS,
+    DiscoveredFrom, DiscoveryPlan, FoundServer, GatewaySource, LeftOutServer, RegistryPlace,
+    SourceKind, SourcePlan, SourcePolicy, SourceServers,
 };
 pub use egress::{EgressPolicy, EgressRefusal, EgressRule};
 pub use gateway::{

@@ -4,9 +4,9 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::{
-    AgentPlan, ArgumentSpec, ContentCheckOverlay, DEFAULT_MAX_CONCURRENT, GatewayPlan,
-    LimitsOverlay, PromptToolPlan, ProviderPlan, SecurityPlan, ServerSpec, ThreatProtectionPlan,
-    ToolGrouping, ToolsetPlan,
+    AgentPlan, ArgumentSpec, ContentCheckOverlay, DEFAULT_MAX_CONCURRENT, DiscoveredFrom,
+    DiscoveryPlan, GatewayPlan, LimitsOverlay, PromptToolPlan, ProviderPlan, SecurityPlan,
+    ServerSpec, ThreatProtectionPlan, ToolGrouping, ToolsetPlan,
 };
 
 /// Value of a server's `toolset` that makes no toolset: its tools are members only of toolsets that list them.
@@ -21,7 +21,8 @@ pub struct Plan {
     pub max_concurrent: u32,
     /// The entries of `toolbox.tools`, in file order.
     pub tools: Vec<ToolEntry>,
-    /// The entries of `toolbox.mcps`, in file order, which is the order of registration.
+    /// The entries of `toolbox.mcps`, in file order, which is the order of registration; then discovered servers, in
+    /// the order of their sources.
     pub servers: Vec<ServerPlan>,
     /// Which built-in tools are registered.
     pub local_tools: LocalToolChoice,
@@ -37,6 +38,8 @@ pub struct Plan {
     pub threat_protection: ThreatProtectionPlan,
     /// The entries of `agents`, in file order.
     pub agents: Vec<AgentPlan>,
+    /// Where servers are looked for besides the file.
+    pub discovery: DiscoveryPlan,
 }
 
 /// The plan of an empty file.
@@ -54,6 +57,7 @@ impl Default for Plan {
             providers: Vec::new(),
             threat_protection: ThreatProtectionPlan::default(),
             agents: Vec::new(),
+            discovery: DiscoveryPlan::default(),
         }
     }
 }
@@ -194,6 +198,16 @@ pub struct ServerPlan {
     pub validate_arguments: bool,
     /// The checks of the calls of its tools, with those of `toolbox.defaults` below them; a tool entry can say otherwise.
     pub content_check: ContentCheckOverlay,
+    /// The source that named the server; `None` for a server of the configuration file.
+    pub discovered: Option<DiscoveredFrom>,
+}
+
+impl ServerPlan {
+    /// Whether somebody elsewhere named the server: a gateway or a registry behind a URL. A manifest on this machine is
+    /// trusted like the configuration file.
+    pub fn is_foreign(&self) -> bool {
+        self.discovered.is_some() && self.spec.egress.is_some()
+    }
 }
 
 /// The place in the configuration that makes a server required, for messages. All values compare equal, so that a moved

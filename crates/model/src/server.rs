@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use url::{Host, Url};
 
-use crate::{Secret, ServerName, redact_url};
+use crate::{EgressPolicy, Secret, ServerName, redact_url};
 
 /// Default of `connect_timeout`, which covers connecting and the first listing.
 pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -36,6 +37,8 @@ pub struct ServerSpec {
     pub connect_timeout: Duration,
     /// Whether client sessions share its connection.
     pub sharing: Sharing,
+    /// The policy that every dialled address must pass; `None` for an address that the operator of this machine wrote.
+    pub egress: Option<Arc<EgressPolicy>>,
 }
 
 /// Whether client sessions share the connection to a server: the process of a stdio server, or the MCP session of an
@@ -360,6 +363,7 @@ mod tests {
             era: EraChoice::Auto,
             connect_timeout,
             sharing: Sharing::Shared,
+            egress: None,
         }
     }
 

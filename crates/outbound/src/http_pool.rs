@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
 use reqwest::redirect::{Attempt, Policy};
 use reqwest::{Client, ClientBuilder};
 use switchboard_loopback::LONGEST_CONNECT;
@@ -22,6 +23,8 @@ pub struct HttpPool {
     /// The client without a proxy, for servers on this machine: a proxy could not reach them and would see the traffic.
     local: Arc<OnceLock<Result<Client, ConnectError>>>,
     guard: Option<EgressGuard>,
+    /// The pool of the last policy that [`HttpPool::under`] was asked for.
+    checked: Arc<Mutex<Option<(EgressPolicy, Self)>>>,
 }
 
 impl HttpPool {
@@ -34,6 +37,24 @@ impl HttpPool {
     /// Like [`HttpPool::guarded`], with this guard.
     pub fn guarded_by(guard: EgressGuard) -> Self {
         Self { guard: Some(guard), ..Self::default() }
+    }
+
+    /// A pool for addresses that must pass this policy. Callers with the same policy share it; a pool that is guarded
+    /// already stays as it is.
+    #[must_use]
+    pub fn under(&self, policy: &EgressPolicy) -> Self {
+        if self.is_guarded() {
+            return self.clone();
+        }
+        let mut checked = self.checked.lock();
+        match &*checked {
+            Some((known, pool)) if known == policy => pool.clone(),
+            _ => {
+                let pool = Self::guarded(policy.clone());
+                *checked = Some((policy.clone(), pool.clone()));
+                pool
+            }
+        }
     }
 
     /// Whether the addresses of this pool are checked.

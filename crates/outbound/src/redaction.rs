@@ -156,6 +156,7 @@ mod tests {
             era: EraChoice::Auto,
             connect_timeout: Duration::from_secs(1),
             sharing: switchboard_model::Sharing::Shared,
+            egress: None,
             referenced: ["s3cret/path", "s3cret-token-2", "true"].map(Secret::new).into(),
         };
         Redactor::of(&spec)

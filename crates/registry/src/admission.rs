@@ -29,7 +29,8 @@ pub struct Offer<'a> {
 /// The decisions, and the notices about them.
 #[derive(Debug, Default)]
 pub struct Admission {
-    /// The admitted tools in the order of registration: built-in ones, then by server in file order.
+    /// The admitted tools in the order of registration: those of discovered servers, built-in ones, then by server in
+    /// file order.
     pub tools: Vec<CatalogTool>,
     /// Tools that are refused. At the start, a violation makes the start fail.
     pub violations: Vec<Violation>,
@@ -41,8 +42,14 @@ pub struct Admission {
 /// Decides for every built-in tool and for every tool of every server.
 pub fn admit(plan: &Plan, local: &[ToolDescriptor], offers: &[Offer<'_>]) -> Admission {
     let mut admission = Admission::default();
+    // The last registered tool has a bare name that several have: what a source named takes none from the file.
+    let (found, configured): (Vec<_>, Vec<_>) =
+        offers.iter().partition(|offer| offer.plan.discovered.is_some());
+    for offer in found {
+        admit_offer(plan, offer, &mut admission);
+    }
     admit_local(plan, local, &mut admission);
-    for offer in offers {
+    for offer in configured {
         admit_offer(plan, offer, &mut admission);
     }
     notice_missing(plan, offers, &mut admission);
@@ -60,7 +67,7 @@ fn admit_local(plan: &Plan, built_in: &[ToolDescriptor], admission: &mut Admissi
         LocalToolChoice::All => local,
         LocalToolChoice::NamedInTools => {
             let is_named =
-                |tool: &&ToolDescriptor| explicit_for(plan, &server, &tool.name).is_some();
+                |tool: &&ToolDescriptor| explicit_for(plan, &server, &tool.name, false).is_some();
             local.into_iter().filter(is_named).collect()
         }
         LocalToolChoice::Only(names) => {
@@ -77,7 +84,7 @@ fn admit_local(plan: &Plan, built_in: &[ToolDescriptor], admission: &mut Admissi
         }
     };
     for tool in chosen.into_iter().chain(&prompts) {
-        let Some(explicit) = explicit_for(plan, &server, &tool.name) else {
+        let Some(explicit) = explicit_for(plan, &server, &tool.name, false) else {
             admission.violations.push(Violation::UnconfiguredLocalTool {
                 root: plan.root,
                 tool: tool.name.clone(),
@@ -174,7 +181,7 @@ pub(crate) fn last_definitions<'a>(
 
 fn admit_tool(plan: &Plan, offer: &Offer<'_>, tool: &ToolDescriptor, admission: &mut Admission) {
     let server = &offer.plan.spec.name;
-    let explicit = explicit_for(plan, server, &tool.name);
+    let explicit = explicit_for(plan, server, &tool.name, offer.plan.is_foreign());
     let mode = explicit.as_ref().and_then(|explicit| explicit.mode).unwrap_or(offer.plan.mode);
     let default = match mode {
         // A strict server may have defaults; they have no effect.
@@ -194,6 +201,14 @@ fn admit_tool(plan: &Plan, offer: &Offer<'_>, tool: &ToolDescriptor, admission: 
             }
             admission.notices.push(Notice::UsingDefault { server, tool });
             default.unwrap_or_default().resolve()
+        }
+        (None, AdmissionMode::Strict) if offer.plan.discovered.is_some() => {
+            // What a source names is no fault of the configuration, so it costs the tool alone.
+            let from = offer.plan.discovered.as_ref().map(|from| from.source.clone());
+            let (source, tool) = (from.unwrap_or_default(), tool.name.clone());
+            let notice = Notice::NotAdmitted { server: server.clone(), source, tool };
+            admission.notices.push(notice);
+            return;
         }
         (None, AdmissionMode::Strict) => {
             admission.violations.push(Violation::UnconfiguredTool {
@@ -322,7 +337,8 @@ fn notice_unoffered_entry(
         return;
     }
     let means = |offer: &Offer<'_>, tool: &str| {
-        is_general(plan, entry, tool) || addresses(entry, &offer.plan.spec.name, tool)
+        (is_general(plan, entry, tool) && !offer.plan.is_foreign())
+            || addresses(entry, &offer.plan.spec.name, tool)
     };
     let offered = offers
         .iter()

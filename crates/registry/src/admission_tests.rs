@@ -5,12 +5,12 @@ use std::time::Duration;
 use pretty_assertions::assert_eq;
 use proptest::prelude::*;
 use switchboard_model::{
-    BUILT_IN_LIMITS, DEFAULT_CONNECT_TIMEOUT, Endpoint, EraChoice, PromptToolPlan, RootKey,
-    ServerSpec,
+    BUILT_IN_LIMITS, DEFAULT_CONNECT_TIMEOUT, DiscoveredFrom, Endpoint, EraChoice, PromptToolPlan,
+    RootKey, ServerSpec,
 };
 
 use super::*;
-use crate::Level;
+use crate::{Catalog, Level};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -37,6 +37,7 @@ fn server(name: &str, mode: AdmissionMode) -> ServerPlan {
             era: EraChoice::Auto,
             connect_timeout: DEFAULT_CONNECT_TIMEOUT,
             sharing: switchboard_model::Sharing::Shared,
+            egress: None,
         },
         mode,
         default_limits: (mode == Dynamic).then(|| limits(Some(9), Some(99))),
@@ -49,6 +50,7 @@ fn server(name: &str, mode: AdmissionMode) -> ServerPlan {
         poll_interval: None,
         validate_arguments: true,
         content_check: switchboard_model::ContentCheckOverlay::default(),
+        discovered: None,
     }
 }
 
@@ -293,6 +295,40 @@ fn dynamic_configured_tool_removed_is_a_warning_and_not_registered() {
             "Tool 'unconfigured' was configured but is no longer available from MCP server 'customers'",
         ]
     );
+}
+
+/// A server that a source names: in a file on this machine, or elsewhere.
+fn discovered(name: &str, mode: AdmissionMode, is_foreign: bool) -> ServerPlan {
+    let mut plan = server(name, mode);
+    let from = DiscoveredFrom { source: "team".into(), original_name: name.into() };
+    plan.discovered = Some(from);
+    plan.spec.egress = is_foreign.then(Arc::default);
+    plan
+}
+
+#[test]
+fn an_entry_without_a_server_only_disables_tools_of_foreign_servers() {
+    let secret = || ToolEntry { arguments: Some(vec![]), ..entry("t", Some(1), Some(2)) };
+    let disabled = || ToolEntry { enabled: false, ..entry("t", None, None) };
+    let foreign = |mode| discovered("s", mode, true);
+    board(vec![secret()]).offers(foreign(Dynamic), &["t"]).registers(&["s.t: 9, 99s"]);
+    board(vec![secret()]).offers(foreign(Strict), &["t"]).registers(&[]);
+    board(vec![disabled()]).offers(foreign(Dynamic), &["t"]).registers(&[]);
+    let here = discovered("s", Dynamic, false);
+    board(vec![secret()]).offers(here, &["t"]).registers(&["s.t: 1, 2s"]);
+    let addressed = ToolEntry { name: "s.t".into(), ..secret() };
+    board(vec![addressed]).offers(foreign(Strict), &["t"]).registers(&["s.t: 1, 2s"]);
+}
+
+#[test]
+fn a_discovered_server_takes_no_bare_name_from_the_file() {
+    let admission = board(vec![])
+        .offers(server("mine", Dynamic), &["t"])
+        .offers(discovered("found", Dynamic, false), &["t", "only_there"])
+        .registers(&["found.t: 9, 99s", "found.only_there: 9, 99s", "mine.t: 9, 99s"]);
+    let catalog = Catalog::new(1, admission.tools.into_iter().map(Arc::new).collect());
+    assert_eq!(catalog.resolve("t").unwrap().name.as_str(), "mine.t");
+    assert_eq!(catalog.resolve("only_there").unwrap().name.as_str(), "found.only_there");
 }
 
 #[test]

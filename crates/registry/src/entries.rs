@@ -22,12 +22,21 @@ pub(crate) struct Explicit {
 
 /// Merges the entry for `server.tool` over the one for `tool`, field by field; `None` if there is neither. If either
 /// entry disables the tool, it is disabled.
-pub(crate) fn explicit_for(plan: &Plan, server: &ServerName, tool: &str) -> Option<Explicit> {
+///
+/// If `is_foreign`, somebody elsewhere named the server. An entry for `tool` then only disables: it was not written for
+/// that server, which would get its fixed arguments.
+pub(crate) fn explicit_for(
+    plan: &Plan,
+    server: &ServerName,
+    tool: &str,
+    is_foreign: bool,
+) -> Option<Explicit> {
     let specific = plan
         .tools
         .iter()
         .find(|entry| addresses(entry, server, tool) || is_prompt_tool(entry, server, tool));
     let general = plan.tools.iter().find(|entry| is_general(plan, entry, tool));
+    let general = general.filter(|entry| !is_foreign || !entry.enabled);
     match (specific, general) {
         (Some(upper), Some(lower)) => Some(Explicit {
             limits: upper.limits.over(lower.limits),
@@ -64,7 +73,10 @@ pub fn declaring_entry(plan: &Plan, server: &ServerName, tool: &str) -> Option<u
     };
     let specific =
         |entry: &ToolEntry| addresses(entry, server, tool) || is_prompt_tool(entry, server, tool);
-    declares(&specific).or_else(|| declares(&|entry| is_general(plan, entry, tool)))
+    let is_foreign =
+        || plan.servers.iter().any(|plan| plan.spec.name == *server && plan.is_foreign());
+    declares(&specific)
+        .or_else(|| declares(&|entry| is_general(plan, entry, tool)).filter(|_| !is_foreign()))
 }
 
 fn grouping_over(upper: &ToolGrouping, lower: &ToolGrouping) -> ToolGrouping {

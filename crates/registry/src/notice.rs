@@ -34,6 +34,8 @@ pub enum Notice {
     Collision { bare: String, loser: CanonicalName, winner: CanonicalName, is_used: bool },
     /// A strict server offers, after the start, a tool without an entry.
     Refused { message: String },
+    /// A discovered server whose source is strict offers a tool without an entry, which is not registered.
+    NotAdmitted { server: ServerName, source: String, tool: String },
     /// One server offers the same tool name twice; the later one wins.
     DuplicateTool { server: ServerName, tool: String },
     /// An allow or deny list names, without a wildcard, a tool that the server does not offer.
@@ -48,7 +50,9 @@ impl Notice {
     /// The severity of this notice.
     pub fn level(&self) -> Level {
         match self {
-            Self::UsingDefault { .. } | Self::NewTool { .. } => Level::Info,
+            Self::UsingDefault { .. } | Self::NewTool { .. } | Self::NotAdmitted { .. } => {
+                Level::Info
+            }
             Self::Explicit { .. }
             | Self::Merged { .. }
             | Self::Collision { is_used: false, .. } => Level::Debug,
@@ -103,6 +107,11 @@ impl fmt::Display for Notice {
                  '{loser}' is reached by its full name"
             ),
             Self::Refused { message } => f.write_str(message),
+            Self::NotAdmitted { server, source, tool } => write!(
+                f,
+                "Tool '{tool}' from MCP '{server}' is not registered: it has no entry in the toolbox, and the source \
+                 '{source}' is strict"
+            ),
             Self::DuplicateTool { server, tool } => write!(
                 f,
                 "MCP server '{server}' lists tool '{tool}' more than once; the last definition is used"

@@ -138,6 +138,7 @@ impl Attachments {
             era: EraChoice::Auto,
             connect_timeout: DEFAULT_CONNECT_TIMEOUT,
             sharing: switchboard_model::Sharing::Shared,
+            egress: None,
         };
         let known = known.map(Arc::unwrap_or_clone);
         let server = Server::start(how, Some(spec.name.clone()), None, known, &self.around);

@@ -17,7 +17,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::attachments::Attachments;
-use crate::catalog_reconciler::{Before, CatalogReconciler, Commit, ReconcilerOrder, Seen};
+use crate::catalog_reconciler::{
+    Before, CatalogReconciler, Commit, OnViolation, ReconcilerOrder, Seen, discovered_servers,
+};
 use crate::catalog_writer::CatalogWriter;
 use crate::content_checks::ContentChecks;
 use crate::exposure_rule::ExposureRule;
@@ -137,6 +139,7 @@ impl Board {
             attachments: Attachments::new(&around, plan.security.egress.clone()),
             tasks: around.tasks.clone(),
             before: seen(remembered),
+            discovered: discovered_servers(&plan),
             quarantined: Arc::default(),
             told: HashSet::new(),
         };
@@ -276,6 +279,16 @@ impl Board {
     /// credentials changed are reconnected; the old connection serves until the new one is ready and its own last call
     /// has ended.
     pub async fn apply(&self, plan: Plan) -> Result<(), StartError> {
+        self.apply_with(plan, OnViolation::Refuse).await
+    }
+
+    /// Like [`Board::apply`], for a plan whose configuration is in force already and whose discovered servers changed: a
+    /// violation, which only a server of the file can have by now, is logged and does not keep it from being applied.
+    pub(crate) async fn apply_discovered(&self, plan: Plan) -> Result<(), StartError> {
+        self.apply_with(plan, OnViolation::Report).await
+    }
+
+    async fn apply_with(&self, plan: Plan, on_violation: OnViolation) -> Result<(), StartError> {
         let Ok(_one_at_a_time) = self.applying.acquire().await else { return Ok(()) };
         let present = self.published.load().servers.clone();
         let (kept, changed): (Vec<_>, Vec<_>) = plan.servers.iter().partition(|server| {
@@ -283,7 +296,13 @@ impl Board {
                 *running.spec() == server.spec && running.poll() == server.poll_interval
             })
         });
-        let remembered = self.remembered_tools(&changed).await;
+        let mut remembered = self.remembered_tools(&changed).await;
+        for name in changed.iter().map(|server| &server.spec.name) {
+            let running = present.get(name).filter(|_| !remembered.contains_key(name));
+            if let Some(tools) = running.and_then(|running| running.listing().tools) {
+                remembered.insert(name.clone(), Vec::clone(&tools));
+            }
+        }
         let mut fresh = Candidates(start_servers(changed, &remembered, &self.around));
         wait_for_all(&plan, &fresh.0, grace_of_reload(&present, &fresh.0), |_| {}).await;
         // A server that connected and was lost since does not reject the configuration; a required one that never
@@ -298,7 +317,7 @@ impl Board {
         let servers = kept.chain(fresh.0.clone()).collect();
 
         let (reply, answer) = oneshot::channel();
-        let commit = Commit { plan: Arc::new(plan), servers, reply };
+        let commit = Commit { plan: Arc::new(plan), servers, on_violation, reply };
         // An error, here and below, means that the board is shutting down and needs no configuration.
         let Ok(place) = self.orders.reserve().await else { return Ok(()) };
         place.send(ReconcilerOrder::Commit(commit));

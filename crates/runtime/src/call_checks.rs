@@ -115,7 +115,7 @@ impl CallChecks {
             None => (self.id.clone(), content.clone(), Vec::new()),
         };
         context.extend(steps.into_iter().map(as_assistant));
-        let conversation = self.caller.session.as_ref().map_or(&self.id[..], |session| session);
+        let conversation = self.caller.session.as_deref().unwrap_or(self.id.as_str());
         CheckInput {
             hook,
             conversation: conversation.to_owned(),

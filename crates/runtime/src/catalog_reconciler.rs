@@ -66,10 +66,20 @@ pub(crate) struct Detach {
     pub(crate) reply: oneshot::Sender<usize>,
 }
 
+/// What violations of a new plan do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnViolation {
+    /// They reject the plan.
+    Refuse,
+    /// They are logged, and the tools are left out, as after any change of a server.
+    Report,
+}
+
 /// A new plan whose servers are already started.
 pub(crate) struct Commit {
     pub(crate) plan: Arc<Plan>,
     pub(crate) servers: Servers,
+    pub(crate) on_violation: OnViolation,
     /// Receives the violations that reject the plan; nothing has changed then.
     pub(crate) reply: oneshot::Sender<Result<(), Vec<Violation>>>,
 }
@@ -92,6 +102,8 @@ pub(crate) struct CatalogReconciler {
     pub(crate) attachments: Attachments,
     pub(crate) tasks: TaskTracker,
     pub(crate) before: Before,
+    /// The discovered servers of the plan.
+    pub(crate) discovered: HashSet<ServerName>,
     /// Tools of the current catalog's evaluation whose declaration contradicts their server.
     pub(crate) quarantined: Arc<[(ServerName, QuarantinedTool)]>,
     /// The notices about the current catalog that are already logged.
@@ -163,13 +175,20 @@ impl CatalogReconciler {
     }
 
     fn commit(&mut self, commit: Commit) {
-        let evaluation = self.evaluate(&commit.plan, &commit.servers);
-        let violations = evaluation.violations();
+        let mut evaluation = self.evaluate(&commit.plan, &commit.servers);
+        let violations = match commit.on_violation {
+            OnViolation::Refuse => evaluation.violations(),
+            OnViolation::Report => {
+                evaluation.report_violations();
+                Vec::new()
+            }
+        };
         let answer = if violations.is_empty() {
             let before = std::mem::replace(&mut self.servers, commit.servers);
             let moved = self.attachments.follow(&commit.plan.security.egress);
             self.expose(&commit.plan);
-            self.plan = commit.plan;
+            let older = std::mem::replace(&mut self.plan, commit.plan);
+            self.forget_discovered(&older);
             self.publish(evaluation);
             // The snapshot no longer refers to these servers, so no new call reaches them.
             for server in missing_from(&self.servers, before).chain(moved) {
@@ -219,9 +238,7 @@ impl CatalogReconciler {
 
     fn reconcile(&mut self) {
         let mut evaluation = self.evaluate(&self.plan, &self.servers);
-        let refused = evaluation.violations().into_iter();
-        let refused = refused.map(|violation| Notice::Refused { message: violation.to_string() });
-        evaluation.admission.notices.extend(refused);
+        evaluation.report_violations();
         self.publish(evaluation);
     }
 
@@ -331,13 +348,25 @@ impl CatalogReconciler {
         self.told = admission.notices.iter().cloned().collect();
     }
 
+    /// Forgets discovered servers that are gone. A source may name others all the time, so nothing of them accumulates: not
+    /// here, and not in the store, which never has them.
+    fn forget_discovered(&mut self, older: &Plan) {
+        self.discovered = discovered_servers(&self.plan);
+        for server in discovered_servers(older) {
+            if !self.servers.contains_key(&server) {
+                self.before.remove(&server);
+            }
+        }
+    }
+
     fn remember(&mut self, listings: &[(ServerName, Listing)]) {
         for (server, listing) in listings {
             let Some(tools) = listing.tools.as_ref().filter(|_| listing.is_fresh) else { continue };
             let seen = Seen::new(tools.clone());
             let before = self.before.insert(server.clone(), seen);
             let is_new = before.is_none_or(|before| before.tools != *tools);
-            if let Some(writer) = self.writer.as_ref().filter(|_| is_new) {
+            let is_kept = is_new && !self.discovered.contains(server);
+            if let Some(writer) = self.writer.as_ref().filter(|_| is_kept) {
                 writer.note_tools(server.clone(), tools.clone());
             }
         }
@@ -359,6 +388,19 @@ impl Evaluation {
         let violations = self.admission.violations.iter();
         violations.filter(|violation| violation.server().is_none_or(was_read)).cloned().collect()
     }
+
+    /// Turns the violations into notices.
+    fn report_violations(&mut self) {
+        let refused = self.violations().into_iter();
+        let refused = refused.map(|violation| Notice::Refused { message: violation.to_string() });
+        self.admission.notices.extend(refused);
+    }
+}
+
+/// The names of the plan's discovered servers.
+pub(crate) fn discovered_servers(plan: &Plan) -> HashSet<ServerName> {
+    let servers = plan.servers.iter().filter(|server| server.discovered.is_some());
+    servers.map(|server| server.spec.name.clone()).collect()
 }
 
 /// The servers of `these` that are not among `those`.

@@ -56,7 +56,8 @@ fn forms(secrets: &[Secret]) -> Vec<String> {
         forms.insert(secret.to_owned());
         forms.insert(url::form_urlencoded::byte_serialize(secret.as_bytes()).collect());
         let json = Value::from(secret).to_string();
-        forms.insert(json.trim_matches('"').to_owned());
+        let unquoted = json.strip_prefix('"').and_then(|json| json.strip_suffix('"'));
+        forms.extend(unquoted.map(str::to_owned));
     }
     let mut forms: Vec<_> = forms.iter().map(|form| regex::escape(form)).collect();
     forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
@@ -79,7 +80,9 @@ fn secrets_of(plan: &Plan) -> Vec<Secret> {
     secrets.extend(plan.threat_protection.token.clone());
     let arguments = plan.tools.iter().flat_map(|tool| tool.arguments.iter().flatten());
     secrets.extend(arguments.filter_map(|argument| match &argument.source {
-        ArgumentSource::Fixed(value) => value.expose().as_str().map(Secret::new),
+        ArgumentSource::Fixed(value) | ArgumentSource::HiddenDefault(value) => {
+            value.expose().as_str().map(Secret::new)
+        }
         ArgumentSource::Caller | ArgumentSource::Withheld => None,
     }));
     secrets

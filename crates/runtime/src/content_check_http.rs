@@ -173,7 +173,7 @@ mod tests {
         check(200, "{}", Ok(None));
         check(200, r#"{"blockAction": false, "reason": "x"}"#, Ok(None));
         check(200, r#"{"blockAction": null}"#, Ok(None));
-        check(200, r#"[1]"#, Ok(None));
+        check(200, "[1]", Ok(None));
         check(200, r#""fine""#, Ok(None));
         check(200, r#"{"blockAction": true}"#, Ok(Some("")));
         check(

@@ -68,6 +68,9 @@ impl CheckSubject {
 #[derive(Debug)]
 pub(crate) struct ContentChecks(Arc<CheckService>);
 
+/// The check of a plan, made once for it.
+type CheckOfPlan = (Arc<Plan>, Arc<dyn ContentCheck>);
+
 #[derive(Debug)]
 struct CheckService {
     store: Store,
@@ -75,7 +78,7 @@ struct CheckService {
     /// Replaces the endpoint of the configuration.
     own: OnceLock<Arc<dyn ContentCheck>>,
     /// The check of the plan that was used last.
-    current: Mutex<Option<(Arc<Plan>, Arc<dyn ContentCheck>)>>,
+    current: Mutex<Option<CheckOfPlan>>,
     observed: Arc<Semaphore>,
     writes: Arc<Semaphore>,
     tasks: TaskTracker,

@@ -31,6 +31,7 @@ mod declared_arguments;
 mod egress_check;
 mod exposure_rule;
 mod first_attempts;
+mod follow_discovery;
 mod list_again;
 mod live_config;
 mod local;
@@ -76,6 +77,7 @@ pub use declared_arguments::Contradiction;
 pub use egress_check::AddressRefused;
 pub use exposure_rule::ExposureRule;
 pub use first_attempts::{COMMAND_WAIT, StartEvent};
+pub use follow_discovery::follow_discovery;
 pub use live_config::{
     AppliedEdit, ConfigFault, ConfigState, ExpectedEntry, LiveConfig, RefusedConfig, ReloadOutcome,
     WrittenEntry,

@@ -3,13 +3,16 @@
 //! Reloads and edits take turns, so a reload never reads a file that an edit is about to replace. An edit is in force and on the
 //! disk when it returns; the reload that the file watcher triggers then finds the configuration unchanged.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use switchboard_config::{ConfigEdit, ConfigText, EntryList, Loaded, SourceLocation};
-use switchboard_model::{Plan, ToolEntry};
-use tokio::sync::Semaphore;
+use switchboard_config::{
+    ConfigEdit, ConfigText, EntryList, Loaded, MergedServers, SourceLocation, merge_discovered,
+};
+use switchboard_discovery::{Discovery, SourceStatus};
+use switchboard_model::{LeftOutServer, Plan, SourceServers, ToolEntry};
+use tokio::sync::{Semaphore, watch};
 
 use crate::board::Board;
 use crate::config_edit::EditError;
@@ -92,10 +95,23 @@ pub struct LiveConfig {
     board: Arc<Board>,
     source: ConfigSource,
     state: Mutex<ConfigState>,
+    /// What the sources found. Changed only by who has the turn.
+    discovered: Mutex<LastDiscovered>,
+    /// The running sources, if the board has any.
+    discovery: OnceLock<Arc<Discovery>>,
+    /// The number of the configuration in force.
+    revisions: watch::Sender<u64>,
     /// Admits one reload or edit at a time.
     turn: Semaphore,
     /// Makes the tags of entries unguessable, because entries hold secrets.
     tag_key: [u8; 32],
+}
+
+/// What the sources found, and what the plan in force does not have of it.
+#[derive(Debug, Clone, Default)]
+struct LastDiscovered {
+    found: Arc<[SourceServers]>,
+    left_out: Arc<[LeftOutServer]>,
 }
 
 /// The outcome of a reload.
@@ -120,7 +136,16 @@ impl LiveConfig {
         };
         let key = [uuid::Uuid::now_v7(), uuid::Uuid::now_v7()].map(uuid::Uuid::into_bytes).concat();
         let tag_key = blake3::derive_key("switchboard config entry tag", &key);
-        Arc::new(Self { board, source, state: Mutex::new(state), turn: Semaphore::new(1), tag_key })
+        Arc::new(Self {
+            board,
+            source,
+            state: Mutex::new(state),
+            discovered: Mutex::default(),
+            discovery: OnceLock::new(),
+            revisions: watch::Sender::new(1),
+            turn: Semaphore::new(1),
+            tag_key,
+        })
     }
 
     pub fn board(&self) -> &Arc<Board> {
@@ -142,13 +167,55 @@ impl LiveConfig {
             Ok(loaded) => loaded,
             Err(error) => return self.refuse(ConfigFault::Config(error)),
         };
-        match self.board.put_in_force(&loaded).await {
+        let MergedServers { plan, left_out } = self.with_discovered(&loaded);
+        match self.board.put_in_force(&loaded, plan).await {
             Ok(is_new) => {
+                self.discovered.lock().left_out = left_out.into();
                 self.remember(loaded, is_new);
                 if is_new { ReloadOutcome::Applied } else { ReloadOutcome::Unchanged }
             }
             Err(error) => self.refuse(ConfigFault::Start(error)),
         }
+    }
+
+    /// Replaces what the sources found, and applies the difference in one step. Returns whether there was one. Servers of
+    /// the file are not affected. Dropping the future cancels it.
+    pub async fn put_discovered(&self, found: Vec<SourceServers>) -> bool {
+        let Ok(_turn) = self.turn.acquire().await else { return false };
+        let MergedServers { plan, left_out } = merge_discovered(&self.state().loaded.plan, &found);
+        let is_new = *self.board.plan() != plan;
+        if is_new && let Err(error) = self.board.apply_discovered(plan).await {
+            tracing::error!(%error, "the discovered servers could not be applied");
+            return false;
+        }
+        *self.discovered.lock() = LastDiscovered { found: found.into(), left_out: left_out.into() };
+        is_new
+    }
+
+    /// Sets the sources that the board follows. Later calls have no effect.
+    pub(crate) fn set_discovery(&self, discovery: Arc<Discovery>) {
+        let _there_is_one = self.discovery.set(discovery);
+    }
+
+    /// The state of the sources of servers, in the order of precedence.
+    pub fn sources(&self) -> Vec<SourceStatus> {
+        self.discovery.get().map(|discovery| discovery.status()).unwrap_or_default()
+    }
+
+    /// Steps with every configuration that is put into force.
+    pub(crate) fn revisions(&self) -> watch::Receiver<u64> {
+        self.revisions.subscribe()
+    }
+
+    /// What sources found and the plan in force does not have, with the reasons.
+    pub fn left_out(&self) -> Arc<[LeftOutServer]> {
+        self.discovered.lock().left_out.clone()
+    }
+
+    /// The plan of a configuration with the servers that the sources found.
+    fn with_discovered(&self, loaded: &Loaded) -> MergedServers {
+        let found = self.discovered.lock().found.clone();
+        merge_discovered(&loaded.plan, &found)
     }
 
     /// The entry of this name in the file.
@@ -215,19 +282,22 @@ impl LiveConfig {
         self.check_contradictions(&proposed.loaded().plan)?;
         let prepared = proposed.prepare()?;
         let previous = self.state().loaded;
-        let is_new = self.board.put_in_force(proposed.loaded()).await;
+        let MergedServers { plan, left_out } = self.with_discovered(proposed.loaded());
+        let is_new = self.board.put_in_force(proposed.loaded(), plan).await;
         let is_new = is_new.map_err(EditError::NotApplied)?;
         if let Some(prepared) = prepared
             && let Err(error) = prepared.commit(proposed.before())
         {
             // The file could not be replaced after all, so its configuration must not stay in force.
-            if let Err(error) = self.board.put_in_force(&previous).await {
+            let before = self.with_discovered(&previous).plan;
+            if let Err(error) = self.board.put_in_force(&previous, before).await {
                 tracing::error!(%error, "the previous configuration could not be restored; the next reload applies the file");
             }
             return Err(EditError::Unwritten(error));
         }
         let is_change = proposed.is_change();
         let warnings = proposed.loaded().warnings.iter().map(ToString::to_string).collect();
+        self.discovered.lock().left_out = left_out.into();
         self.remember(proposed.into_loaded(), is_new);
         Ok(AppliedEdit { is_change, revision: self.board.catalog().revision(), warnings })
     }
@@ -275,6 +345,7 @@ impl LiveConfig {
         if is_new {
             state.revision += 1;
             state.loaded_at_ms = now_ms();
+            self.revisions.send_replace(state.revision);
         }
         state.loaded = Arc::new(loaded);
         state.refused = None;

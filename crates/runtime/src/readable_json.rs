@@ -41,7 +41,8 @@ fn push(out: &mut String, value: &Value) {
                 out.push_str(": ");
                 match member {
                     Value::String(data) if has_media && BINARY.contains(&key.as_str()) => {
-                        out.push_str(&format!("({} bytes of base64)", data.len()));
+                        let left_out = format!("({} bytes of base64)", data.len());
+                        out.push_str(&left_out);
                     }
                     member => push(out, member),
                 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use notify_debouncer_full::notify::RecursiveMode;
 use notify_debouncer_full::{DebounceEventResult, new_debouncer};
 use switchboard_config::Loaded;
+use switchboard_model::Plan;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -25,16 +26,21 @@ const SETTLE: Duration = Duration::from_millis(150);
 const MOST_LINKS: usize = 40;
 
 impl Board {
-    /// Applies a configuration unless it is in force already. Returns whether it was new.
-    pub(crate) async fn put_in_force(&self, loaded: &Loaded) -> Result<bool, StartError> {
-        if *self.plan() == loaded.plan {
+    /// Applies a configuration unless it is in force already; `plan` is its plan with the discovered servers. Returns
+    /// whether it was new.
+    pub(crate) async fn put_in_force(
+        &self,
+        loaded: &Loaded,
+        plan: Plan,
+    ) -> Result<bool, StartError> {
+        if *self.plan() == plan {
             return Ok(false);
         }
         for warning in &loaded.warnings {
             tracing::warn!("{warning}");
         }
         let waiting = self.waiting_for_restart(&loaded.plan);
-        self.apply(loaded.plan.clone()).await?;
+        self.apply(plan).await?;
         for setting in waiting {
             tracing::warn!(
                 "`{setting}` has changed: restart for it to take effect; until then the old value applies"
@@ -48,7 +54,7 @@ impl Board {
 /// Reloads on every change of the file and on SIGHUP, until `stop`. A change cancels a reload that still waits for
 /// servers. SIGHUP also requests a new listing from every server.
 pub async fn watch_config(config: Arc<LiveConfig>, stop: CancellationToken) {
-    stop.run_until_cancelled(watch(&config)).await;
+    Box::pin(stop.run_until_cancelled(watch(&config))).await;
 }
 
 async fn watch(config: &LiveConfig) {

@@ -26,6 +26,9 @@ const MODEL_TOKENS: &str = "switchboard_model_tokens_total";
 const TURNS: &str = "switchboard_turns_total";
 const CONTENT_CHECKS: &str = "switchboard_content_checks_total";
 const CONTENT_CHECK_SECONDS: &str = "switchboard_content_check_seconds";
+const SOURCE_UP: &str = "switchboard_source_up";
+const SOURCE_SERVERS: &str = "switchboard_source_servers";
+const SOURCE_FAILURES: &str = "switchboard_source_failures_total";
 const TASKS: &str = "switchboard_tasks";
 
 /// Looked up once, when counting starts.
@@ -84,6 +87,9 @@ fn describe() {
     describe_counter!(TURNS, "Turns that have ended, by how");
     describe_counter!(CONTENT_CHECKS, "Content checks by hook and verdict");
     describe_histogram!(CONTENT_CHECK_SECONDS, "Seconds that content checks took, by hook");
+    describe_gauge!(SOURCE_UP, "1 while the source of servers can be read");
+    describe_gauge!(SOURCE_SERVERS, "Servers that the source named last");
+    describe_counter!(SOURCE_FAILURES, "Fetches of a source of servers that failed");
     describe_gauge!(TASKS, "Tasks that are alive just now");
 }
 
@@ -223,6 +229,17 @@ pub fn content_checked(hook: &'static str, verdict: &'static str, took: Duration
 /// Counts a content check that was not made, because too many ran beside the work already.
 pub fn content_check_skipped(hook: &'static str) {
     counter!(CONTENT_CHECKS, "hook" => hook, "verdict" => "skipped").increment(1);
+}
+
+/// Counts a fetch of a source of servers, with the number of servers that it named; `None` if it failed.
+pub fn source_fetched(source: &str, servers: Option<usize>) {
+    let source = || source.to_owned();
+    gauge!(SOURCE_UP, "source" => source()).set(if servers.is_some() { 1.0 } else { 0.0 });
+    match servers {
+        #[expect(clippy::cast_precision_loss, reason = "a count, far below 2^52")]
+        Some(servers) => gauge!(SOURCE_SERVERS, "source" => source()).set(servers as f64),
+        None => counter!(SOURCE_FAILURES, "source" => source()).increment(1),
+    }
 }
 
 /// Sets the number of tasks. The server of the page reads it from the runtime, because tasks are not counted as they

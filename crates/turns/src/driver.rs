@@ -339,16 +339,8 @@ impl Driver {
         if let Some(correction) = self.turn.correction() {
             view.get_or_insert_with(|| stored.to_vec()).push(correction);
         }
-        let check = ModelCheck::of(self.sessions.board().plan(), || {
-            let (session, turn) = (&*self.session.id, &*self.live.id);
-            let instructions = settings.instructions.as_deref();
-            checked_history::model_request(
-                session,
-                turn,
-                instructions,
-                view.as_deref().unwrap_or(stored),
-            )
-        });
+        let check =
+            self.check_of(settings.instructions.as_deref(), view.as_deref().unwrap_or(stored));
         let form = tool_epoch::form_of(&endpoint, source.kind);
         let (tools, replay, reader) = match chosen.strategy {
             ToolStrategy::Native => {
@@ -405,6 +397,14 @@ impl Driver {
             asked_at: Instant::now(),
         });
         Ok(())
+    }
+
+    /// The content check of a request with these instructions and messages, if one is configured.
+    fn check_of(&self, instructions: Option<&str>, messages: &[Message]) -> Option<ModelCheck> {
+        ModelCheck::of(self.sessions.board().plan(), || {
+            let (session, turn) = (&*self.session.id, &*self.live.id);
+            checked_history::model_request(session, turn, instructions, messages)
+        })
     }
 
     /// The tools that this turn shows: those at its beginning, unless new tools were requested to take effect at once.

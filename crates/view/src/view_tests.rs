@@ -73,6 +73,7 @@ pub(crate) fn server(name: &str) -> ServerPlan {
             era: EraChoice::Auto,
             connect_timeout: Duration::from_secs(1),
             sharing: switchboard_model::Sharing::Shared,
+            egress: None,
         },
         mode: AdmissionMode::Dynamic,
         default_limits: None,
@@ -85,6 +86,7 @@ pub(crate) fn server(name: &str) -> ServerPlan {
         poll_interval: None,
         validate_arguments: true,
         content_check: switchboard_model::ContentCheckOverlay::default(),
+        discovered: None,
     }
 }
 

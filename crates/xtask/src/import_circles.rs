@@ -38,6 +38,11 @@ pub const ALLOWED_CIRCLES: &[AllowedCircle] = &[
     },
     AllowedCircle {
         krate: "config",
+        modules: ["raw", "raw_discovery"],
+        reason: "one file format, described in several files",
+    },
+    AllowedCircle {
+        krate: "config",
         modules: ["import::entry", "import::stdio_entry"],
         reason: "the two kinds of one entry, read with the same helpers",
     },

@@ -21,7 +21,7 @@ const LEVELS: &[&[&str]] = &[
     &["schema", "config", "registry", "protocol", "chat", "loopback", "demo-server"],
     &["view", "render", "trustgraph", "outbound", "store"],
     &["oauth", "agent365"],
-    &["mcp-client"],
+    &["mcp-client", "discovery"],
     &["auth", "runtime", "wire"],
     &["sessions", "providers"],
     &["mcp-server", "turns"],

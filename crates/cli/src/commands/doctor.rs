@@ -1,6 +1,7 @@
 //! `doctor`: checks everything that could be wrong and shows one line per check; with `--url`, for a running instance.
 
 mod instance;
+mod sources;
 
 use std::collections::HashSet;
 use std::process::ExitCode;
@@ -11,6 +12,7 @@ use futures::stream::FuturesOrdered;
 use owo_colors::OwoColorize;
 use serde::Serialize;
 use switchboard_config::Loaded;
+use switchboard_http::source_list;
 use switchboard_mcp_client::ConnectOptions;
 use switchboard_model::{
     FailurePolicy, Plan, ProviderKind, ServerName, ServerPlan, Sharing, UpstreamToolList,
@@ -26,6 +28,7 @@ use switchboard_store::Store;
 use super::check::toolset_warnings;
 use crate::args::Globals;
 use crate::data_dir::data_directory;
+use crate::discovered::discover;
 use crate::embedded::{config_source, end_board, own_program, sign_ins};
 use crate::failure::{EXIT_START, Failure};
 use crate::output::Output;
@@ -81,7 +84,10 @@ async fn look_here(globals: &Globals) -> Result<Vec<Finding>, Failure> {
     let (mut findings, loaded) = look_at_configuration(globals);
     findings.push(look_at_store(globals).await);
     if let Some(loaded) = loaded {
-        let plan = &loaded.plan;
+        let discovered = discover(globals, &loaded).await;
+        let plan = &discovered.plan;
+        let list = source_list(&discovered.sources, plan, &discovered.left_out);
+        findings.extend(sources::about_sources(&list));
         let sign_ins = sign_ins(globals, &plan.servers).await.ok().flatten();
         let options =
             ConnectOptions { guard: own_program(), sign_ins, ..ConnectOptions::default() };
@@ -96,7 +102,7 @@ async fn look_here(globals: &Globals) -> Result<Vec<Finding>, Failure> {
         }
         findings.extend(look_at_providers(plan));
         findings.extend(look_at_threat_protection(plan).await);
-        findings.extend(look_at_admission(&loaded, &away).await?);
+        findings.extend(look_at_admission(&loaded, plan, &away).await?);
     }
     Ok(findings)
 }
@@ -174,7 +180,9 @@ struct ServerLook {
 }
 
 async fn look_at_server(server: &ServerPlan, options: &ConnectOptions) -> ServerLook {
-    let subject = format!("server {} at {}", server.spec.name, server.spec.place);
+    let from = server.discovered.as_ref().map(|from| format!(", from source {}", from.source));
+    let from = from.unwrap_or_default();
+    let subject = format!("server {} at {}{from}", server.spec.name, server.spec.place);
     let start = tokio::time::Instant::now();
     let limit = (!server.required).then_some(COMMAND_WAIT);
     let away = |finding| ServerLook { findings: vec![finding], is_away: true };
@@ -254,9 +262,10 @@ fn look_at_providers(plan: &Plan) -> Vec<Finding> {
 /// Checks the admission of the servers' tools, and toolset patterns that match no tool.
 async fn look_at_admission(
     loaded: &Loaded,
+    plan: &Plan,
     away: &HashSet<ServerName>,
 ) -> Result<Vec<Finding>, Failure> {
-    let mut plan = loaded.plan.clone();
+    let mut plan = plan.clone();
     // Servers that could not be reached before get a short timeout.
     for server in plan.servers.iter_mut().filter(|server| away.contains(&server.spec.name)) {
         server.spec.connect_timeout = server.spec.connect_timeout.min(SECOND_LOOK);

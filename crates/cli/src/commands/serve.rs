@@ -9,9 +9,11 @@ use comfy_table::Cell;
 use serde_json::json;
 use switchboard_api::ServerView;
 use switchboard_auth::Gatekeeper;
+use switchboard_discovery::Discovery;
 use switchboard_http::{BoardPlace, HostPolicy, ServeOptions, is_loopback, present};
 use switchboard_mcp_server::Gateway;
-use switchboard_runtime::{Board, LiveConfig, Memory, watch_config};
+use switchboard_model::Plan;
+use switchboard_runtime::{Board, LiveConfig, Memory, follow_discovery, watch_config};
 use switchboard_sessions::SessionService;
 use switchboard_telemetry::install_metrics;
 use switchboard_turns::Turns;
@@ -22,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::args::{Globals, ServeArguments};
+use crate::discovered::discovery_context;
 use crate::embedded::{
     config_source, finish_start, gatekeeper_options, load_config, open_board, open_store,
 };
@@ -54,15 +57,13 @@ pub(crate) async fn run(
     let exposure = wanted.exposure.rule();
     let starting = open_board(plan.clone(), store, Memory::Keep, exposure).await?;
     let board = starting.board().clone();
+    // Sources are asked while servers connect; what they name is applied once the board has started.
+    let discovery = Discovery::start(&plan.discovery, discovery_context(globals));
     let sessions = SessionService::start(board.clone());
     let gateway = Gateway::start(sessions.clone());
     let place = BoardPlace::default();
     let drain = Duration::from_secs(wanted.drain);
-    let hosts = HostPolicy {
-        hosts: plan.security.allowed_hosts.clone(),
-        origins: plan.security.allowed_origins.clone(),
-        is_wide,
-    };
+    let hosts = host_policy(&plan, is_wide);
     let options = ServeOptions { board: place.clone(), metrics, hosts, gatekeeper, drain };
     // The HTTP server answers from the beginning, so that health checks succeed while servers connect.
     let serving = async {
@@ -89,7 +90,8 @@ pub(crate) async fn run(
         place.set_config(config.clone());
         place.fill(board.clone(), sessions.clone(), turns.clone());
         show_start(&board, &format!("http://{address}"), output);
-        tasks.spawn(watch_config(config, stop.clone()));
+        tasks.spawn(watch_config(config.clone(), stop.clone()));
+        tasks.spawn(follow_discovery(config, discovery, stop.clone()));
         stop.cancelled().await;
         tracing::info!("stopping; running calls may take {}s to finish", wanted.drain);
         gateway.end_streams();
@@ -110,6 +112,14 @@ pub(crate) async fn run(
     worked?;
     served.map_err(|error| Failure::start(format!("serving ended: {error}")))?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn host_policy(plan: &Plan, is_wide: bool) -> HostPolicy {
+    HostPolicy {
+        hosts: plan.security.allowed_hosts.clone(),
+        origins: plan.security.allowed_origins.clone(),
+        is_wide,
+    }
 }
 
 /// Listens, but refuses an address that other machines can reach if no credentials are configured.

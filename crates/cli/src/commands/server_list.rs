@@ -25,9 +25,14 @@ pub(crate) fn show(list: &ServerList, output: Output) {
     if list.servers.is_empty() {
         return output.note("no servers are configured");
     }
-    let header = ["server", "state", "era", "transport", "mode", "tools", "time", "place"];
+    let mut header = vec!["server", "state", "era", "transport", "mode", "tools", "time", "place"];
+    // Most boards have no source, and no use for the column.
+    let has_sources = list.servers.iter().any(|server| server.source.is_some());
+    if has_sources {
+        header.push("source");
+    }
     let rows = list.servers.iter().map(|server| {
-        vec![
+        let mut row = vec![
             cell(&server.name),
             state_cell(&server.state),
             cell(server.era.as_deref().unwrap_or("-")),
@@ -36,7 +41,11 @@ pub(crate) fn show(list: &ServerList, output: Output) {
             cell(server.tools),
             cell(server.connect_ms.map_or_else(|| "-".into(), |ms| format!("{ms} ms"))),
             cell(&server.place),
-        ]
+        ];
+        if has_sources {
+            row.push(cell(server.source.as_deref().unwrap_or("file")));
+        }
+        row
     });
     output.table(&header, rows.collect());
     for server in &list.servers {

@@ -9,6 +9,7 @@ use switchboard_runtime::LiveConfig;
 
 use crate::args::Globals;
 use crate::backend::Backend;
+use crate::discovered::plan_with_discovered;
 use crate::embedded::{config_source, find_server, load_config};
 use crate::failure::Failure;
 use crate::output::Output;
@@ -56,7 +57,9 @@ pub(crate) async fn reconnect(
 
 async fn embedded(globals: &Globals, name: &str, output: Output) -> Result<ServerDetail, Failure> {
     let loaded = load_config(globals, output)?;
-    find_server(&loaded.plan, name)?;
+    if find_server(&loaded.plan, name).is_err() {
+        find_server(&plan_with_discovered(globals, &loaded, output).await, name)?;
+    }
     let backend = Backend::open_to_look(globals, output, Some(name)).await?;
     let found = match &backend {
         Backend::Remote(remote) => remote.get(&["servers", name], &[]).await,
@@ -77,6 +80,11 @@ fn print(detail: &ServerDetail, output: Output) {
     line("place", &server.place);
     line("transport", &server.transport);
     line("mode", &server.mode);
+    if let Some(source) = &server.source {
+        let original = server.original_name.as_ref();
+        let original = original.map(|name| format!(", where it is called '{name}'"));
+        line("source", &format!("{source}{}", original.unwrap_or_default()));
+    }
     line("required", if server.required { "yes" } else { "no" });
     line("tools", &format!("{} of {}", server.tools, server.offered_tools));
     if let Some(error) = &server.error {

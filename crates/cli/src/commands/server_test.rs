@@ -9,6 +9,7 @@ use switchboard_model::{QuarantinedTool, ServerPlan, render_duration};
 use switchboard_telemetry::escape_to_line;
 
 use crate::args::Globals;
+use crate::discovered::plan_with_discovered;
 use crate::embedded::{find_server, load_config, own_program, sign_ins};
 use crate::failure::Failure;
 use crate::output::Output;
@@ -19,7 +20,7 @@ pub(crate) async fn run(
     name: &str,
     output: Output,
 ) -> Result<ExitCode, Failure> {
-    let plan = load_config(globals, output)?.plan;
+    let plan = plan_with_discovered(globals, &load_config(globals, output)?, output).await;
     let server = find_server(&plan, name)?;
     let sign_ins = sign_ins(globals, std::slice::from_ref(server)).await?;
     let options = ConnectOptions { guard: own_program(), sign_ins, ..ConnectOptions::default() };

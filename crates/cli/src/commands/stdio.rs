@@ -3,14 +3,16 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use switchboard_discovery::Discovery;
 use switchboard_mcp_server::Gateway;
-use switchboard_runtime::{LiveConfig, Memory, watch_config};
+use switchboard_runtime::{LiveConfig, Memory, follow_discovery, watch_config};
 use switchboard_sessions::SessionService;
 use tokio_util::task::TaskTracker;
 
 use crate::args::{Globals, StdioArguments};
 use crate::commands::serve::stop_on_signals;
 use crate::commands::stdio_bridge;
+use crate::discovered::discovery_context;
 use crate::embedded::{config_source, finish_start, load_config, open_board, open_store};
 use crate::failure::Failure;
 use crate::output::Output;
@@ -49,6 +51,7 @@ pub(crate) async fn run(
     let stop = stop_on_signals(&tasks)?;
     let starting = open_board(plan, store, Memory::Keep, wanted.exposure.rule()).await?;
     let board = starting.board().clone();
+    let discovery = Discovery::start(&loaded.plan.discovery, discovery_context(globals));
     let sessions = SessionService::start(board.clone());
     let gateway = Gateway::start(sessions.clone());
     // The client is served while servers connect; requests that need their tools wait.
@@ -56,7 +59,8 @@ pub(crate) async fn run(
         match finish_start(starting).await {
             Ok(board) => {
                 let config = LiveConfig::new(board, config_source(globals), loaded);
-                tasks.spawn(watch_config(config, stop.clone()));
+                tasks.spawn(watch_config(config.clone(), stop.clone()));
+                tasks.spawn(follow_discovery(config, discovery, stop.clone()));
                 std::future::pending().await
             }
             Err(failure) => failure,

@@ -45,6 +45,8 @@ pages! {
     running_calls: "docs/running-calls.md",
     trustgraph: "docs/trustgraph.md",
     agent365: "docs/agent365.md",
+    discovery: "docs/discovery.md",
+    threat_protection: "docs/threat-protection.md",
     troubleshooting: "docs/troubleshooting.md",
     security: "docs/security.md",
     cli: "docs/reference/cli.md",

@@ -101,6 +101,7 @@ const COMMANDS: &[&str] = &[
     "server delete",
     "server reconnect",
     "server test",
+    "discover",
     "tool list",
     "tool show",
     "tool set",

@@ -27,6 +27,7 @@ myai:
 ";
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "the whole configuration")]
 fn config_show_tells_every_value_and_its_origin() {
     let home = Home::new(WITH_SECRETS)
         .with_variable("API_KEY", "hunter5")
@@ -93,6 +94,8 @@ fn config_show_tells_every_value_and_its_origin() {
         allowed_hosts: []  # default
         allowed_origins: []  # default
       providers: []  # default
+      discovery:
+        auto: true  # default
     "#);
     assert_says!(shown.stderr, @"");
     let json = home.line("config show --json").expect(0);

@@ -8,6 +8,7 @@ mod calls;
 mod config_show;
 mod connect;
 mod contradictions;
+mod discover;
 mod doctor;
 mod exposure;
 mod http;

@@ -342,6 +342,7 @@ fn the_help_names_every_command() {
       import       Convert the server list of another program to a Switchboard configuration
       connect      Print, or write, the entry that an MCP client needs to reach this Switchboard
       server       Show, configure and test servers
+      discover     Show which servers the sources name, from where, and why some are left out
       tool         Show, declare and call tools
       toolset      Show toolsets, and propose new ones
       agent        Show the agents of the configuration, and the servers that they find here

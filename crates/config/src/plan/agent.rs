@@ -4,7 +4,7 @@ use serde_json::Value as Json;
 use switchboard_model::{AgentLimits, AgentPlan, ServerName};
 
 use super::names::Names;
-use super::toolset::{Member, Toolsets, server_names};
+use super::toolset::{Member, Toolsets, may_discover, server_names};
 use super::{At, Planner, entries};
 use crate::raw_agent::{RawAgent, RawAgentLimits};
 
@@ -18,7 +18,7 @@ impl Planner<'_> {
     ) -> Vec<AgentPlan> {
         let written = entries::<RawAgent>(config, "agents", sound);
         self.refuse_duplicates(&written, "agents", |raw| raw.name.as_deref());
-        let servers = server_names(members);
+        let servers = server_names(members, may_discover(config));
         let agents = written.into_iter();
         agents.filter_map(|(at, raw)| self.agent(&at, raw, &servers, &sets.names)).collect()
     }

@@ -5,6 +5,7 @@
 
 mod agent;
 mod argument;
+mod discovery;
 pub(crate) mod endpoint;
 mod gateway;
 mod names;
@@ -142,6 +143,7 @@ impl Planner<'_> {
         let providers = self.providers(config, &sound);
         self.check_prompt_providers(&tools, config);
         let agents = self.agents(config, &sound, &members, &toolsets);
+        let discovery = self.discovery(config, &sound, &defaults);
         let max_concurrent = json["max_concurrent"].as_u64().and_then(|n| u32::try_from(n).ok());
         Plan {
             root,
@@ -153,8 +155,9 @@ impl Planner<'_> {
             gateway,
             security,
             providers,
-            threat_protection,
             agents,
+            discovery,
+            threat_protection,
         }
     }
 

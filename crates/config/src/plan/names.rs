@@ -10,6 +10,8 @@ pub(super) struct Names {
     /// "server" or "toolset".
     what: &'static str,
     all: Vec<Known>,
+    /// Whether a source may add names that the file does not have.
+    may_grow: bool,
 }
 
 struct Known {
@@ -19,8 +21,8 @@ struct Known {
 }
 
 impl Names {
-    pub(super) fn new(what: &'static str) -> Self {
-        Self { what, all: Vec::new() }
+    pub(super) fn new(what: &'static str, may_grow: bool) -> Self {
+        Self { what, all: Vec::new(), may_grow }
     }
 
     pub(super) fn add(&mut self, name: &str, is_shown: bool) {
@@ -50,7 +52,8 @@ impl Names {
 }
 
 impl Planner<'_> {
-    /// Reports the elements of the list below `key` that are not in `names`.
+    /// Reports the elements of the list below `key` that are not in `names`: with a warning, where a source may still add
+    /// the name.
     pub(super) fn refuse_unknown(&mut self, at: &At<'_>, key: &str, names: &Names) {
         for item in at.items(key) {
             let Some(name) = item.text().filter(|name| !names.has(name)) else { continue };
@@ -66,7 +69,12 @@ impl Planner<'_> {
             };
             let problem = ConfigProblem::error(format!("{path}: there is no {what} {shown}"));
             let problem = problem.about(path).help(help);
-            self.push(&item.node.origin, problem);
+            if names.may_grow {
+                let note = "until a source of `discovery` names it, it has no tools";
+                self.warn_at(&item.node.origin, problem.note(note));
+            } else {
+                self.push(&item.node.origin, problem);
+            }
         }
     }
 }

@@ -25,9 +25,9 @@ pub(crate) const CONNECTION_KEYS: [(&str, &str); 3] = [
 #[derive(Debug, Default)]
 pub(super) struct ServerDefaults {
     required: Option<bool>,
-    connect_timeout: Option<Duration>,
-    limits: Option<LimitsOverlay>,
-    content_check: ContentCheckOverlay,
+    pub(super) connect_timeout: Option<Duration>,
+    pub(super) limits: Option<LimitsOverlay>,
+    pub(super) content_check: ContentCheckOverlay,
 }
 
 impl Planner<'_> {
@@ -85,6 +85,7 @@ impl Planner<'_> {
                     .unwrap_or_else(|| endpoint.default_connect_timeout()),
                 endpoint,
                 sharing,
+                egress: None,
             },
             mode: admission_mode(raw.mode?),
             default_limits,
@@ -97,6 +98,7 @@ impl Planner<'_> {
             poll_interval,
             validate_arguments: raw.validate_arguments.unwrap_or(true),
             content_check: content_check(raw.content_check).over(inherited.content_check),
+            discovered: None,
         })
     }
 
@@ -167,7 +169,7 @@ impl Planner<'_> {
         self.push(at.value_origin("mode"), problem);
     }
 
-    fn default_limits(&mut self, at: &At<'_>, raw: RawToolDefaults) -> LimitsOverlay {
+    pub(super) fn default_limits(&mut self, at: &At<'_>, raw: RawToolDefaults) -> LimitsOverlay {
         let Some(at) = at.get("default_tool_config") else { return LimitsOverlay::default() };
         let limits = RawLimits {
             max_instances: raw.max_instances,

@@ -107,7 +107,13 @@ impl Planner<'_> {
         }
         let entries = tools.iter().map(|(_, at)| at).chain(servers.iter().map(|(_, at)| at));
         let defaults = toolbox.get("defaults");
-        let checks = entries.chain(&defaults).filter_map(|at| at.get("content_check"));
+        let discovery = config.get("discovery");
+        let sources = discovery.as_ref().map(|at| at.items("sources")).unwrap_or_default();
+        let checks = entries
+            .chain(&defaults)
+            .chain(&discovery)
+            .chain(&sources)
+            .filter_map(|at| at.get("content_check"));
         for at in checks.collect::<Vec<_>>() {
             self.refuse_hooks(&at, &CALL_HOOKS);
         }

@@ -70,13 +70,18 @@ pub(super) fn members(servers: &[(At<'_>, RawServer)], local: &LocalToolChoice) 
 }
 
 /// The names of the servers, for lists of names in other sections.
-pub(super) fn server_names(members: &[Member]) -> Names {
-    let mut servers = Names::new("server");
+pub(super) fn server_names(members: &[Member], may_grow: bool) -> Names {
+    let mut servers = Names::new("server", may_grow);
     for member in members {
         let is_listed = member.name_is_shown && member.name != LOCAL_SERVER;
         servers.add(&member.name, is_listed);
     }
     servers
+}
+
+/// Whether a source may add servers that the file does not have.
+pub(super) fn may_discover(config: &At<'_>) -> bool {
+    config.get("discovery").is_some_and(|at| !at.items("sources").is_empty())
 }
 
 /// Every toolset, and the names that the gateway section may use.
@@ -111,8 +116,9 @@ impl Planner<'_> {
     ) -> Toolsets {
         let written = entries::<RawToolset>(config, "toolsets", sound);
         self.refuse_duplicates(&written, "toolsets", |raw| raw.name.as_deref());
-        let servers = server_names(members);
-        let mut names = Names::new("toolset");
+        let may_grow = may_discover(config);
+        let servers = server_names(members, may_grow);
+        let mut names = Names::new("toolset", may_grow);
         let mut plans = Vec::new();
         for (at, raw) in written {
             self.refuse_unknown(&at, "servers", &servers);

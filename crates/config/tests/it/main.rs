@@ -4,6 +4,7 @@ mod agents;
 mod arguments;
 mod bad_input;
 mod defaults;
+mod discovery;
 mod effective;
 mod environment;
 mod gateway;

@@ -73,8 +73,24 @@ fn without_the_section_nothing_is_checked() {
 fn the_effective_configuration_shows_it_without_its_secrets() {
     let shown = full().to_yaml();
     assert!(!shown.contains("t0ken-value") && !shown.contains("abc"), "{shown}");
-    let start = shown.find("  threat_protection:").unwrap();
-    insta::assert_snapshot!(&shown[start..], @"");
+    let (_, section) = shown.split_once("  threat_protection:\n").unwrap();
+    insta::assert_snapshot!(section, @r#"
+      endpoint: "https://threats.example.com/check?key=***"  # switchboard.yaml:11:15
+      token: "***"  # switchboard.yaml:12:12
+      timeout: 2s  # switchboard.yaml:13:14
+      on_failure: open  # switchboard.yaml:14:17
+      before_model: block  # switchboard.yaml:15:19
+      before_tool: observe  # switchboard.yaml:16:18
+      after_tool: "off"  # switchboard.yaml:17:17
+      redact:
+        - "\\b\\d{4}\\b"  # switchboard.yaml:18:14
+        - secret  # switchboard.yaml:18:27
+      accept_without_key: true  # switchboard.yaml:19:25
+    discovery:
+      auto: true  # default
+      content_check:
+        after_call: observe  # default
+    "#);
     let again = load_with(Some(&shown.replace("***", "x")), &[("TOKEN", "t0ken-value")]);
     assert!(again.is_ok(), "{shown}\n{}", again.unwrap_err());
 }
@@ -91,15 +107,89 @@ fn the_environment_overrides_it() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one row for each mistake")]
 fn what_cannot_work_is_refused() {
     let section =
         |text: &str| problems(&format!("switchboard:\n  threat_protection: {text}\n"), &[]);
-    insta::assert_snapshot!(section("{before_model: block, after_tool: off}"), @"");
-    insta::assert_snapshot!(section("{endpoint: 'ftp://h', before_model: block}"), @"");
-    insta::assert_snapshot!(section("{token: abc}"), @"");
-    insta::assert_snapshot!(section("{endpoint: 'http://h', before_tool: always, on_failure: retry}"), @"");
-    insta::assert_snapshot!(section("{redact: ['(', 'a*', '(\\w{100}){100}']}"), @"");
+    insta::assert_snapshot!(section("{before_model: block, after_tool: off}"), @r#"
+    error: switchboard.threat_protection.before_model: the string "block" needs `threat_protection.endpoint`
+      --> switchboard.yaml:2:37
+       |
+     2 |   threat_protection: {before_model: block, after_tool: off}
+       |                                     ^^^^^
+       = help: add `threat_protection: {endpoint: https://threats.example.com/agents/real-time-threat-protection/chat-message}`, or write `off`
+
+    1 problem found
+    "#);
+    insta::assert_snapshot!(section("{endpoint: 'ftp://h', before_model: block}"), @"
+    error: switchboard.threat_protection.endpoint: the address is not an http or https address
+      --> switchboard.yaml:2:33
+       |
+     2 |   threat_protection: {endpoint: 'ftp://h', before_model: block}
+       |                                 ^^^^^^^^^
+       = help: write an address such as `https://threats.example.com/agents/real-time-threat-protection/chat-message`
+
+    1 problem found
+    ");
+    insta::assert_snapshot!(section("{token: abc}"), @"
+    error: switchboard.threat_protection has a `token` but no `endpoint`
+      --> switchboard.yaml:2:23
+       |
+     2 | (not shown: this line may hold a secret)
+       |
+       = help: add `endpoint: https://threats.example.com/agents/real-time-threat-protection/chat-message`
+
+    1 problem found
+    ");
+    insta::assert_snapshot!(section("{endpoint: 'http://h', before_tool: always, on_failure: retry}"), @r#"
+    error: switchboard.threat_protection.before_tool: the string "always" is not one of `off`, `observe`, `block`
+      --> switchboard.yaml:2:58
+       |
+     2 |   threat_protection: {endpoint: 'http://h', before_tool: always, on_failure: retry}
+       |                                                          ^^^^^^
+
+    error: switchboard.threat_protection.on_failure: the string "retry" is not one of `open`, `closed`
+      --> switchboard.yaml:2:78
+       |
+     2 |   threat_protection: {endpoint: 'http://h', before_tool: always, on_failure: retry}
+       |                                                                              ^^^^^
+
+    2 problems found
+    "#);
+    insta::assert_snapshot!(section("{redact: ['(', 'a*', '(\\w{100}){100}']}"), @r#"
+    error: switchboard.threat_protection.redact[0]: the string "(" is not a regular expression
+      --> switchboard.yaml:2:32
+       |
+     2 |   threat_protection: {redact: ['(', 'a*', '(\w{100}){100}']}
+       |                                ^^^
+       = help: write one such as `\b\d{3}-\d{2}-\d{4}\b`, in single quotes
+
+    error: switchboard.threat_protection.redact[1]: the string "a*" matches the empty text, so it would redact nothing and everywhere
+      --> switchboard.yaml:2:37
+       |
+     2 |   threat_protection: {redact: ['(', 'a*', '(\w{100}){100}']}
+       |                                     ^^^^
+       = help: write one such as `\b\d{3}-\d{2}-\d{4}\b`, in single quotes
+
+    error: switchboard.threat_protection.redact[2]: the string "(\\w{100}){100}" is too large a regular expression
+      --> switchboard.yaml:2:43
+       |
+     2 |   threat_protection: {redact: ['(', 'a*', '(\w{100}){100}']}
+       |                                           ^^^^^^^^^^^^^^^^
+       = help: write one such as `\b\d{3}-\d{2}-\d{4}\b`, in single quotes
+
+    3 problems found
+    "#);
     let tool =
         "switchboard:\n  toolbox:\n    tools: [{name: get, content_check: {before_call: block}}]\n";
-    insta::assert_snapshot!(problems(tool, &[]), @"");
+    insta::assert_snapshot!(problems(tool, &[]), @r#"
+    error: switchboard.toolbox.tools[0].content_check.before_call: the string "block" needs `threat_protection.endpoint`
+      --> switchboard.yaml:3:54
+       |
+     3 |     tools: [{name: get, content_check: {before_call: block}}]
+       |                                                      ^^^^^
+       = help: add `threat_protection: {endpoint: https://threats.example.com/agents/real-time-threat-protection/chat-message}`, or write `off`
+
+    1 problem found
+    "#);
 }

@@ -115,6 +115,11 @@ impl ApiServer {
         self.place.config().unwrap().reload().await;
     }
 
+    /// The configuration in force.
+    pub(crate) fn config(&self) -> Arc<LiveConfig> {
+        self.place.config().unwrap().clone()
+    }
+
     /// The configuration file.
     pub(crate) fn file(&self) -> PathBuf {
         self.directory.path().join("test.yaml")

@@ -19,6 +19,7 @@ mod roles;
 mod server_entries;
 mod session_events;
 mod session_revisions;
+mod sources;
 mod store_outages;
 mod trustgraph_socket;
 mod turn_events;

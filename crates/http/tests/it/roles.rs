@@ -31,6 +31,7 @@ async fn each_path_needs_its_role() {
         ("/api/v1/calls", 401, 403, 200),
         ("/metrics", 401, 403, 200),
         ("/api/v1/config", 401, 403, 200),
+        ("/api/v1/sources", 401, 403, 200),
         ("/api/v1/tools/sum_numbers/declaration", 401, 403, 200),
         ("/api/v1/servers/nowhere", 401, 403, 404),
     ] {

@@ -45,6 +45,7 @@ fn spec(url: &str) -> ServerSpec {
         era: EraChoice::Auto,
         connect_timeout: std::time::Duration::from_secs(5),
         sharing: switchboard_model::Sharing::Shared,
+        egress: None,
     }
 }
 

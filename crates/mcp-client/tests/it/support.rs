@@ -31,6 +31,7 @@ pub(crate) fn spec(endpoint: Endpoint) -> ServerSpec {
         era: EraChoice::Auto,
         connect_timeout: PATIENCE,
         sharing: switchboard_model::Sharing::Shared,
+        egress: None,
     }
 }
 

@@ -31,6 +31,7 @@ fn spec(office: &FakeAuthServer, proof: ClientProof) -> ServerSpec {
         era: EraChoice::Auto,
         connect_timeout: Duration::from_secs(5),
         sharing: Sharing::Shared,
+        egress: None,
     }
 }
 

@@ -6,6 +6,7 @@ mod calls;
 mod children;
 mod content_checks;
 mod declared_arguments;
+mod discovery;
 mod edits;
 mod floods;
 mod further_connections;

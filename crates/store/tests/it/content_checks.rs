@@ -12,7 +12,7 @@ fn record(n: u64, hook: CheckHook, conversation: &str) -> ContentCheckRecord {
         at_ms: 1_700_000_000_000,
         hook,
         verdict: "refused".into(),
-        blocked: n % 2 == 0,
+        blocked: n.is_multiple_of(2),
         reason: Some("injection".into()),
         principal: Some("key:1".into()),
         conversation: Some(conversation.into()),

@@ -1,8 +1,9 @@
 //! `doctor --url`: checks a running instance through its API.
 
-use switchboard_api::{ServerView, ToolList};
+use switchboard_api::{ServerView, SourceList, ToolList};
 
 use super::Finding;
+use super::sources::about_sources;
 use crate::failure::Failure;
 use crate::output::harmless;
 use crate::remote::Remote;
@@ -21,13 +22,17 @@ pub(super) async fn look_at_instance(url: &str) -> Result<Vec<Finding>, Failure>
         let says = format!("takes no writes for {} s: {}", trouble.seconds, trouble.reason);
         findings.push(Finding::ill("store", says, None));
     }
+    let sources: SourceList = remote.get(&["sources"], &[]).await?;
+    findings.extend(about_sources(&sources));
     findings.extend(remote.servers().await?.servers.iter().map(about_server));
     findings.extend(about_definitions(&remote.tools().await?));
     Ok(findings)
 }
 
 fn about_server(server: &ServerView) -> Finding {
-    let subject = format!("server {} at {}", server.name, server.place);
+    let from = server.source.as_ref().map(|source| format!(", from source {source}"));
+    let from = from.unwrap_or_default();
+    let subject = format!("server {} at {}{from}", server.name, server.place);
     if server.state == "ready" {
         let era = server.era.as_deref().map(|era| format!(", {era} era")).unwrap_or_default();
         return Finding::well(subject, format!("{} tools{era}", server.tools));
