@@ -8,6 +8,7 @@
 //! [`observation_text`] write earlier steps of a conversation in the same format.
 
 mod arguments;
+mod inline;
 mod labels;
 mod parser;
 mod problem;

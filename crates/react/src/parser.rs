@@ -1,10 +1,11 @@
 //! The parser of replies. It takes text in chunks of any size; a whole text is one chunk.
 //!
-//! Labels count at the beginning of a line only. The first action decides: the reply is a list of actions then, and an
+//! Labels count at the beginning of a line, and some of them behind a sentence of a thought. The first action decides: the reply is a list of actions then, and an
 //! answer or an observation after them is dropped, because the model invented the results that it is based on. A reply
 //! without a label is an answer.
 
 mod actions;
+mod inline_labels;
 mod reasoning;
 mod texts;
 
@@ -12,6 +13,7 @@ use serde_json::{Map, Value};
 
 use self::texts::{PieceKind, emit};
 use crate::arguments::{self, ObjectEnd};
+use crate::inline::InlineScan;
 use crate::labels::{Label, LineStart, Surroundings, classify};
 use crate::problem::ReactProblem;
 use crate::text_sink::{TextSink, Wrapping};
@@ -97,6 +99,8 @@ pub struct ReactParser {
     fence: Option<String>,
     is_in_code_block: bool,
     sink: TextSink,
+    /// Looks for labels within a thought.
+    inline: InlineScan,
     object: ObjectEnd,
     action: Option<OpenAction>,
     calls: usize,
@@ -117,6 +121,7 @@ impl Default for ReactParser {
             fence: None,
             is_in_code_block: false,
             sink: TextSink::default(),
+            inline: InlineScan::default(),
             object: ObjectEnd::default(),
             action: None,
             calls: 0,
@@ -164,6 +169,7 @@ impl ReactParser {
         if self.section == Section::Lead {
             self.lead_is_answer(out);
         }
+        self.end_inline(out);
         self.close(out);
         if self.calls > 0 || self.has_answer {
             self.end.problem = None;
@@ -191,6 +197,7 @@ impl ReactParser {
                 self.label(label, open, out);
             }
             LineStart::Reasoning if self.may_reason() => {
+                self.release_inline(out);
                 self.head = None;
                 self.reasoning = Some(String::new());
             }
@@ -275,7 +282,7 @@ impl ReactParser {
         }
         match self.section {
             Section::Lead => self.lead(c, out),
-            Section::Thought => self.text(PieceKind::Thought, c, out),
+            Section::Thought => self.thought(c, out),
             Section::Answer | Section::PlainAnswer => self.text(PieceKind::Answer, c, out),
             Section::Name => self.name(c, out),
             Section::BeforeArgs => self.before_args(c),
@@ -296,6 +303,7 @@ impl ReactParser {
 
     fn label(&mut self, label: Label, open: usize, out: &mut Vec<ReactPiece>) {
         let takes_args = match self.section {
+            Section::Thought if label == Label::Args => self.begin_named_action(out),
             Section::Name => {
                 self.end_name(out);
                 self.section == Section::BeforeArgs
@@ -321,7 +329,7 @@ impl ReactParser {
         }
         let is_more = self.section == Section::PlainAnswer;
         self.close(out);
-        self.sink = TextSink::new(open);
+        (self.sink, self.inline) = (TextSink::new(open), InlineScan::default());
         self.section = match label {
             Label::Action => Section::Name,
             Label::Observation | Label::Answer if self.calls > 0 => {
@@ -349,7 +357,10 @@ impl ReactParser {
                 lead.chars().for_each(|c| self.text(PieceKind::Thought, c, out));
                 self.end_thought(out);
             }
-            Section::Thought => self.end_thought(out),
+            Section::Thought => {
+                self.release_inline(out);
+                self.end_thought(out);
+            }
             Section::Answer | Section::PlainAnswer => {
                 let wrapping =
                     if self.is_in_code_block { Wrapping::CodeBlock } else { Wrapping::Plain };

@@ -5,7 +5,7 @@ use crate::labels::REASONING_ENDS;
 use crate::text_sink::{TextSink, Wrapping};
 
 /// Text without a label is a thought if a label follows within this size. Otherwise it is an answer.
-const MAX_LEAD: usize = 1000;
+pub(super) const MAX_LEAD: usize = 1000;
 
 #[derive(Clone, Copy)]
 pub(super) enum PieceKind {

@@ -84,6 +84,9 @@ fn replies() -> impl Strategy<Value = String> {
             ">",
             "- ",
             "\t",
+            ". ",
+            "Thought: I look. Action: find",
+            " Args: {",
         ])
         .prop_map(str::to_owned),
         "[ -~]{0,20}",

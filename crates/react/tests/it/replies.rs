@@ -146,7 +146,71 @@ Args: {"text": "He said \"{\" and \\"}"#,
     ),
     ("Action: x\nAction: y\nArgs: {}", &["call x {}", "call y {}"]),
     ("Action: x\nArgs: {}\nArgs: {\"a\": 1}", &["call x {}"]),
+    // Labels within the line of a thought.
+    (
+        "Thought: I should look. Action: find Args: {\"n\": 1}",
+        &["thought I should look.", r#"call find {"n":1}"#],
+    ),
+    (
+        "Thought: I look! **Action:** `find` **Args:** {\"n\": 1}",
+        &["thought I look!", r#"call find {"n":1}"#],
+    ),
+    ("Thought: Action: find Args: {}", &["call find {}"]),
+    (
+        "Thought: I look. Action: find\nArgs: {\"n\": 1}",
+        &["thought I look.", r#"call find {"n":1}"#],
+    ),
+    (
+        "Thought: I look. Action: find, Action Input: {\n\"n\": 1\n}\nObservation: 3",
+        &["thought I look.", r#"call find {"n":1}"#, "dropped"],
+    ),
+    (
+        "Thought: a. Action: x Args: {}\nThought: b. Action: y Args: {\"n\": 1}",
+        &["thought a.", "call x {}", "thought b.", r#"call y {"n":1}"#],
+    ),
+    ("Thought: I look. Action: find Args: {'n': 1}", &["thought I look.", "bad find {'n': 1}"]),
+    ("Thought: I know it. Final Answer: 42", &["thought I know it.", "answer 42"]),
+    ("Thought: (Done.) **Final Answer:** a\nb", &["thought (Done.)", "answer a\nb"]),
+    ("```\nThought: I know. Final Answer: b\n```", &["thought I know.", "answer b"]),
+    (
+        "Thought: So. Final Answer: use\n```sh\nls\n```",
+        &["thought So.", "answer use\n```sh\nls\n```"],
+    ),
+    // Labels that a thought only mentions.
+    (
+        "Thought: I could use Action: delete Args: {} but no.\nFinal Answer: no",
+        &["thought I could use Action: delete Args: {} but no.", "answer no"],
+    ),
+    (
+        "Thought: Look. Action: delete everything.\nFinal Answer: no",
+        &["thought Look. Action: delete everything.", "answer no"],
+    ),
+    (
+        "Thought: It is so. `Action: x Args: {}` is the format.\nFinal Answer: a",
+        &["thought It is so. `Action: x Args: {}` is the format.", "answer a"],
+    ),
+    (
+        "Thought: I look. Action: find\nThen I answer.\nFinal Answer: a",
+        &["thought I look. Action: find\nThen I answer.", "answer a"],
+    ),
+    (
+        "Thought: First I add. Final Answer: comes later.\nAction: add\nArgs: {}",
+        &["thought First I add. Final Answer: comes later.", "call add {}"],
+    ),
+    (
+        "Thought: Hm. Final Answer: 3\nThought: No.\nFinal Answer: 4",
+        &["thought Hm. Final Answer: 3", "thought No.", "answer 4"],
+    ),
+    ("Thought: The Final Answer: 42", &["thought The Final Answer: 42", "NoAction"]),
+    ("Thought: Done. Final Answer:", &["thought Done. Final Answer:", "NoAction"]),
+    (
+        "Thought: I look. Action: find Args: all",
+        &["thought I look. Action: find Args: all", "NoAction"],
+    ),
+    ("I look. Action: find Args: {}", &["answer I look. Action: find Args: {}"]),
+    ("Final Answer: Say so. Action: find Args: {}", &["answer Say so. Action: find Args: {}"]),
     // What the model invents after an action.
+    ("Action: x\nArgs: {}\nThought: So. Final Answer: 3", &["call x {}", "thought So.", "dropped"]),
     (
         "Action: x\nArgs: {}\nObservation: 3\nThought: so\nFinal Answer: 3",
         &["call x {}", "dropped"],
