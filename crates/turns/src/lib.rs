@@ -14,6 +14,7 @@ mod model_check;
 mod new_turn;
 mod observation;
 mod prompt_tools;
+mod prompt_turn;
 mod react_prompt;
 mod tool_epoch;
 mod turn_problem;

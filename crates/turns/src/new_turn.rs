@@ -151,6 +151,20 @@ pub(crate) struct ChosenStrategy {
     pub(crate) is_explicit: bool,
 }
 
+impl ChosenStrategy {
+    /// The strategy of a model if neither a turn nor a session names one.
+    pub(crate) fn of_provider(endpoint: &ProviderEndpoint, model: &str) -> Self {
+        let plan = endpoint.plan();
+        let strategy = match plan.default_strategy() {
+            ToolStrategy::Native if plan.strategy.is_none() && endpoint.lacks_tools(model) => {
+                ToolStrategy::React
+            }
+            strategy => strategy,
+        };
+        Self { strategy, is_explicit: plan.strategy.is_some() }
+    }
+}
+
 impl Wanted {
     pub(crate) fn of(turn: &NewTurn) -> Self {
         Self {
@@ -196,13 +210,10 @@ impl Wanted {
         endpoint: &ProviderEndpoint,
         source: &Source,
     ) -> ChosenStrategy {
-        let plan = endpoint.plan();
-        let named = self.strategy.or(session.now().draft.about.strategy).or(plan.strategy);
-        let strategy = named.unwrap_or_else(|| match plan.default_strategy() {
-            ToolStrategy::Native if endpoint.lacks_tools(&source.model) => ToolStrategy::React,
-            strategy => strategy,
-        });
-        ChosenStrategy { strategy, is_explicit: named.is_some() }
+        match self.strategy.or(session.now().draft.about.strategy) {
+            Some(strategy) => ChosenStrategy { strategy, is_explicit: true },
+            None => ChosenStrategy::of_provider(endpoint, &source.model),
+        }
     }
 
     pub(crate) fn settings(&self, plan: &ProviderPlan) -> ModelSettings {

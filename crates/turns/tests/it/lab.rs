@@ -68,6 +68,7 @@ impl Lab {
         let mut providers =
             Account::ALL.map(|account| account.entry(account.name, &fake, "")).to_vec();
         providers.push(Account::CHAT.entry("text-only", &fake, "native_tools: false"));
+        providers.push(Account::CHAT.entry("native-only", &fake, "strategy: native"));
         let yaml = format!(
             "switchboard:\n  gateway: {{{gateway}}}\n  providers:\n    - {}\n  toolsets:\n    \
              - {{name: look, description: Looks, tools: [find, price]}}\n    \

@@ -1,10 +1,12 @@
 //! Prompt tools: tools that a model answers.
 
+use std::sync::Arc;
+
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
-use std::sync::Arc;
 use switchboard_model::{CallErrorKind, Caller, Face, ToolResult};
 use switchboard_runtime::{CallReport, CallRequest};
+use switchboard_test_support::Tool;
 use switchboard_test_support::model_backends::{Account, Step};
 
 use crate::lab::{Lab, shop_tools};
@@ -28,6 +30,13 @@ pub(crate) async fn call(lab: &Lab, tool: &str, arguments: Value) -> CallReport 
 
 async fn answer(lab: &Lab, tool: &str, arguments: Value) -> ToolResult {
     call(lab, tool, arguments).await.result.unwrap()
+}
+
+/// The Chat Completions backend under the name of another provider.
+fn chat_as(name: &'static str) -> Account {
+    let mut account = Account::CHAT;
+    account.name = name;
+    account
 }
 
 fn text(result: &ToolResult) -> String {
@@ -57,6 +66,22 @@ async fn the_answer_of_the_model_is_the_result_for_every_provider() {
         lab.is_clean();
         lab.end().await;
     }
+}
+
+#[tokio::test]
+async fn a_fixed_value_and_a_hidden_default_are_variables_that_callers_cannot_give() {
+    let account = Account::CHAT;
+    let entry = "[{name: ask, type: prompt, provider: chat, template: '{{ what }} {{ who }}', \
+                 arguments: [{name: what, value: Greet}, {name: who, hidden: true, default: Ada}]}]"
+        .replace("provider: chat", &format!("provider: {}", account.name));
+    let lab = lab(&entry).await;
+    lab.fake.script(account.backend, [Step::text("Hello")]);
+    assert_eq!(text(&answer(&lab, "local.ask", json!({})).await), "Hello");
+    let asked = format!("{:?}", lab.fake.answers(account)[0].body);
+    assert!(asked.contains("Greet Ada"), "{asked}");
+    let report = call(&lab, "local.ask", json!({"what": "Insult"})).await;
+    assert_eq!(report.result.unwrap_err().kind, CallErrorKind::InvalidArguments);
+    lab.end().await;
 }
 
 #[tokio::test]
@@ -92,8 +117,7 @@ async fn a_model_calls_the_tools_that_the_entry_names_and_no_others() {
 
 #[tokio::test]
 async fn a_model_without_native_tool_calls_uses_the_tools_by_text() {
-    let mut account = Account::CHAT;
-    account.name = "text-only";
+    let account = chat_as("text-only");
     let lab = lab(&entry(account, ", tools: ['shop.fi*']")).await;
     lab.fake.script(
         account.backend,
@@ -108,6 +132,83 @@ async fn a_model_without_native_tool_calls_uses_the_tools_by_text() {
     assert!(asked.iter().all(|request| request.tools.is_empty()), "{asked:#?}");
     assert!(format!("{:?}", asked[0].body).contains("- shop__find"), "{asked:#?}");
     lab.is_clean();
+    lab.end().await;
+}
+
+#[tokio::test]
+async fn a_model_whose_backend_refuses_tools_goes_on_by_text_and_is_remembered() {
+    let refusal =
+        json!({"error": {"message": "library/llama does not support tools", "type": "api_error"}});
+    let refused = || Step::new().status(400, &[], refusal.to_string());
+    let account = Account::CHAT;
+    let lab = lab(&entry(account, ", tools: ['shop.fi*']")).await;
+    lab.fake.script(
+        account.backend,
+        [
+            refused(),
+            Step::text("Thought: I look. Action: shop__find Args: {\"n\": 1}"),
+            Step::text("Final Answer: found"),
+        ],
+    );
+    let result = answer(&lab, "local.ask", json!({"what": "x"})).await;
+    assert_eq!((text(&result).as_str(), result.is_error, lab.calls()), ("found", false, 1));
+    let shown: Vec<_> = lab.fake.requests().iter().map(|request| request.tools.len()).collect();
+    assert_eq!(shown, [1, 0, 0], "the tools are declared once, then listed in the prompt");
+
+    lab.fake.script(account.backend, [Step::text("Final Answer: again")]);
+    let result = answer(&lab, "local.ask", json!({"what": "x"})).await;
+    assert_eq!(text(&result), "again");
+    assert_eq!(lab.fake.requests().len(), 4, "tools are not tried again");
+    lab.end().await;
+
+    // A provider that insists on native tool calls gets the refusal.
+    let lab = self::lab(&entry(chat_as("native-only"), ", tools: ['shop.fi*']")).await;
+    lab.fake.script(account.backend, [refused()]);
+    let result = answer(&lab, "local.ask", json!({"what": "x"})).await;
+    assert!(result.is_error && text(&result).contains("does not support tools"), "{result:?}");
+    assert_eq!(lab.fake.requests().len(), 1);
+    lab.end().await;
+}
+
+#[tokio::test]
+async fn a_backend_that_knows_only_the_older_declaration_gets_it() {
+    let account = Account::GEMINI;
+    let unknown = "Invalid JSON payload received. Unknown name \"parametersJsonSchema\" at \
+                   'tools[0].function_declarations[0]': Cannot find field.";
+    let body = json!({"error": {"code": 400, "status": "INVALID_ARGUMENT", "message": unknown}});
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
+    let tools = vec![Tool::echo("find").schema(schema)];
+    let lab = Lab::with_entries("", tools, &entry(account, ", tools: ['shop.fi*']")).await;
+    let steps = [Step::new().status(400, &[], body.to_string()), Step::text("found")];
+    lab.fake.script(account.backend, steps);
+    let result = answer(&lab, "local.ask", json!({"what": "x"})).await;
+    assert_eq!(text(&result), "found");
+    let asked = lab.fake.requests();
+    let declaration = &asked[1].body["tools"][0]["functionDeclarations"][0];
+    assert!(declaration.get("parameters").is_some(), "{declaration:#}");
+    lab.end().await;
+}
+
+#[tokio::test]
+async fn the_actions_of_one_reply_run_one_after_the_other_and_a_wrong_one_has_a_way_out() {
+    let account = chat_as("text-only");
+    let schema =
+        json!({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}});
+    let tools = vec![Tool::echo("find").schema(schema).sleeps(50)];
+    let lab = Lab::with_entries("", tools, &entry(account, ", tools: ['shop.fi*']")).await;
+    let action = |n: &str| format!("Action: shop__find\nArgs: {{\"n\": {n}}}\n");
+    lab.fake.script(
+        account.backend,
+        [
+            Step::text(action("1") + &action("2") + &action("\"x\"")),
+            Step::text("Final Answer: done"),
+        ],
+    );
+    let result = answer(&lab, "local.ask", json!({"what": "x"})).await;
+    assert_eq!((text(&result).as_str(), lab.calls()), ("done", 2));
+    assert_eq!(lab.shop.stats().peak_calls, 1, "no two at the same time");
+    let told = format!("{:?}", lab.fake.requests().last());
+    assert!(told.contains("The arguments of shop__find are: n (integer, required)"), "{told}");
     lab.end().await;
 }
 
