@@ -214,6 +214,7 @@ pub fn import_servers(
             imported.add(&place, written, &entry, boards);
         }
     }
+    imported.follow_renamed_servers();
     if imported.servers.iter().any(ImportedServer::is_program) {
         imported.notes.push(ImportNote::Programs(SMALL_ENVIRONMENT));
     }
@@ -236,6 +237,17 @@ impl Imported {
                 |text| ImportNote::Changed { name: name.clone(), server: label.clone(), text };
             self.notes.extend(notes.into_iter().map(note));
             self.tools.push(ImportedTool { name, entry });
+        }
+    }
+
+    /// Lets the tools of TrustGraph name their servers as they are called here.
+    fn follow_renamed_servers(&mut self) {
+        for tool in &mut self.tools {
+            let Some(target) = tool.entry.get_mut("mcp-tool") else { continue };
+            let named = self.servers.iter().find(|server| *target == *server.written);
+            if let Some(server) = named.filter(|server| server.name != server.written) {
+                *target = server.name.clone().into();
+            }
         }
     }
 

@@ -8,8 +8,17 @@ use serde_json::{Map, Value as Json, json};
 use super::jsonc;
 
 /// The keys of a tool that Switchboard knows.
-const TOOL_KEYS: [&str; 8] =
-    ["type", "name", "description", "mcp-tool", "arguments", "group", "state", "applicable-states"];
+const TOOL_KEYS: [&str; 9] = [
+    "type",
+    "name",
+    "description",
+    "mcp-tool",
+    "id",
+    "arguments",
+    "group",
+    "state",
+    "applicable-states",
+];
 
 /// The tools and servers of a TrustGraph file.
 #[derive(Debug, Default)]
@@ -74,7 +83,8 @@ fn unpacked(value: &Json) -> Json {
 }
 
 fn id_of(tool: &Map<String, Json>) -> String {
-    tool.get("name").and_then(Json::as_str).unwrap_or_default().to_owned()
+    let id = tool.get("id").or_else(|| tool.get("name")).and_then(Json::as_str);
+    id.unwrap_or_default().to_owned()
 }
 
 /// An endpoint in the form of `mcpServers`.
@@ -91,11 +101,12 @@ fn server(endpoint: &Json) -> Json {
 
 impl TrustGraphFile {
     fn add_tool(&mut self, id: &str, tool: &Json) {
-        self.tools.push((id.to_owned(), convert(tool)));
+        self.tools.push((id.to_owned(), convert(id, tool)));
     }
 }
 
-fn convert(tool: &Json) -> Result<TrustGraphTool, String> {
+/// The entry of a tool. TrustGraph's clients know it by its id, which the entry keeps where it differs from the name.
+fn convert(id: &str, tool: &Json) -> Result<TrustGraphTool, String> {
     let Json::Object(tool) = tool else { return Err("it is not an object".into()) };
     match tool.get("type").and_then(Json::as_str) {
         Some("mcp-tool") => {}
@@ -124,6 +135,9 @@ fn convert(tool: &Json) -> Result<TrustGraphTool, String> {
     }
     if !entry.get("mcp-tool").is_some_and(Json::is_string) {
         return Err("it has no `mcp-tool`, so it names no tool".into());
+    }
+    if !id.is_empty() && entry.get("name").is_some_and(|name| name != id) {
+        entry.insert("id".into(), id.into());
     }
     Ok(TrustGraphTool { entry, notes })
 }

@@ -507,6 +507,18 @@ fn tools_and_endpoints_of_trustgraph_are_imported() {
 }
 
 #[test]
+fn ids_of_trustgraph_stay_and_renamed_servers_are_followed() {
+    let file = r#"{"mcp": {"my tool!": {"url": "http://127.0.0.1:9/mcp", "remote-name": "balance"}},
+        "tool": {"balance-tool": {"type": "mcp-tool", "name": "get_balance", "mcp-tool": "my tool!"},
+                 "same": {"type": "mcp-tool", "name": "same", "mcp-tool": "other"}}}"#;
+    let imported = import(file);
+    let plan = load_with(Some(&imported.to_yaml(Strict)), &[]).unwrap().plan;
+    let tools: Vec<_> =
+        plan.tools.iter().map(|tool| (tool.name.as_str(), tool.id.as_deref())).collect();
+    assert_eq!(tools, [("my-tool.balance", Some("balance-tool")), ("other", None)]);
+}
+
+#[test]
 fn one_tool_of_trustgraph_is_merged_into_a_file_and_its_comments_stay() {
     let one = r#"{"type": "mcp-tool", "name": "get_bank_balance", "description": "Get bank account balance",
         "mcp-tool": "get_bank_balance", "arguments": [
