@@ -109,7 +109,11 @@ fn what_cannot_be_signed_in_at_is_said() {
     let unknown = home.line("auth login nobody").expect(2);
     assert!(unknown.stderr.contains("no server 'nobody' is configured"), "{}", unknown.stderr);
     let plain = home.line("auth login plain").expect(4);
-    assert!(plain.stderr.contains("not configured to sign in"), "{}", plain.stderr);
+    assert!(
+        plain.stderr.contains("no sign-in is configured for the server 'plain'"),
+        "{}",
+        plain.stderr
+    );
     assert!(home.line("auth status").expect(0).stderr.contains("no server has `auth.oauth`"));
 }
 

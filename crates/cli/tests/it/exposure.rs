@@ -68,7 +68,13 @@ fn a_set_that_cannot_be_shown_ends_the_start() {
          the toolsets are `search`, `quotes`\n"
     );
     let denied = home.line("serve --listen 127.0.0.1:0 --tool-sets hidden").expect(1);
-    assert!(denied.stderr.contains("`hidden` is in deny_toolsets"), "{}", denied.stderr);
+    assert!(
+        denied
+            .stderr
+            .contains("the toolset `hidden` is not permitted: `gateway.deny_toolsets` names it"),
+        "{}",
+        denied.stderr
+    );
     let home = home.with_variable("TOOL_SETS", "nowhere");
     let unknown = home.line("serve --listen 127.0.0.1:0").expect(1);
     assert!(unknown.stderr.contains("TOOL_SETS: there is no toolset `nowhere`"));

@@ -408,6 +408,7 @@ async fn a_server_that_is_away_is_waited_for_and_one_that_is_lost_keeps_its_tool
     own.restart_on_same_port().await;
     until(|| state(&board, "s1", "mine") == Some(ServerState::Ready)).await;
     assert_eq!((owned(&board, "s1"), revision(&board)), (vec!["mine.t".into()], before + 1));
+    until(|| own.open_streams() > 0).await;
     own.set_tools_and_notify([Tool::echo("t"), Tool::echo("u")]).await;
     until(|| owned(&board, "s1") == ["mine.t", "mine.u"]).await;
     assert_eq!(revision(&board), before + 2);
