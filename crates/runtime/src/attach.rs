@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use crate::attach_error::AttachError;
 use crate::board::Board;
 use crate::catalog_reconciler::{Attach, Detach, ReconcilerOrder};
-use crate::supervisor::ServerStatus;
+use crate::server::ServerStatus;
 
 /// Maximum number of servers that one session may attach. `gateway.max_session_servers` bounds the number over all
 /// sessions.

@@ -15,7 +15,9 @@ use switchboard_outbound::HttpPool;
 use crate::attach::MAX_SERVERS_PER_OWNER;
 use crate::attach_error::AttachError;
 use crate::memory::Memory;
-use crate::supervisor::{Audience, Server, ServerContext};
+use crate::server::Server;
+use crate::server_context::{Audience, ServerContext};
+use crate::supervisor::start_server;
 
 /// Limits for the lists of an attached server. They are lower than those of configured servers, because any caller may
 /// attach one.
@@ -141,7 +143,7 @@ impl Attachments {
             egress: None,
         };
         let known = known.map(Arc::unwrap_or_clone);
-        let server = Server::start(how, Some(spec.name.clone()), None, known, &self.around);
+        let server = start_server(how, Some(spec.name.clone()), None, known, &self.around);
         self.all.insert(name, Arc::new(Attached { owner, spec, server }));
     }
 }

@@ -30,10 +30,12 @@ use crate::memory::Memory;
 use crate::offers::Outgoing;
 use crate::prompt_tools::PromptRunner;
 use crate::records::Recorder;
+use crate::server::{ServerStatus, Servers};
+use crate::server_context::{Audience, ServerContext};
 use crate::snapshot::{PublishedSnapshot, Snapshot};
 use crate::start_error::{StartError, StartFailure};
 use crate::startup::{StartingBoard, Startup};
-use crate::supervisor::{Audience, Server, ServerContext, ServerStatus, Servers};
+use crate::supervisor::start_server;
 use crate::tokens::StoredTokens;
 
 /// How long cancelled calls may take to write their records.
@@ -396,7 +398,7 @@ fn start_servers<'a>(
         .map(|plan| {
             let name = &plan.spec.name;
             let had = remembered.get(name).cloned();
-            (name.clone(), Server::start(plan.spec.clone(), None, plan.poll_interval, had, around))
+            (name.clone(), start_server(plan.spec.clone(), None, plan.poll_interval, had, around))
         })
         .collect()
 }

@@ -34,8 +34,8 @@ use crate::connection_pool::{ClientProfile, NoConnection};
 use crate::content_check::CheckedConversation;
 use crate::max_instances::{ConcurrencyLimits, Slot};
 use crate::running::{Overdue, Running};
+use crate::server::Server;
 use crate::snapshot::{CompiledTool, Snapshot};
-use crate::supervisor::Server;
 
 /// Capacity of the channel between a call's events and its progress listener.
 const WAITING_EVENTS: usize = 16;

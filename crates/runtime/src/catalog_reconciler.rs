@@ -23,8 +23,8 @@ use crate::catalog_writer::CatalogWriter;
 use crate::declared_arguments::declare_all;
 use crate::exposure_rule::ExposureRule;
 use crate::max_instances::ConcurrencyTable;
+use crate::server::{Listing, Server, Servers};
 use crate::snapshot::{PublishedSnapshot, Snapshot};
-use crate::supervisor::{Listing, Server, Servers};
 
 /// The last known tools of each server, from this run or the previous one.
 pub(crate) type Before = HashMap<ServerName, Seen>;

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::connection_task::ConnectionTask;
 use crate::open_connection::{ConnectionKey, Held, OpenConnection, OpeningState};
-use crate::supervisor::Server;
+use crate::server::Server;
 
 /// The client of a request, as far as the choice of a connection depends on it.
 #[derive(Debug, Clone, Default)]

@@ -11,7 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::offers::ServerNews;
 use crate::open_connection::{ConnectionKey, OpenConnection, OpeningState};
-use crate::supervisor::{Audience, Server, ServerContext};
+use crate::server::Server;
+use crate::server_context::{Audience, ServerContext};
 
 /// Idle time after which a shared connection of the other era is closed.
 const IDLE: Duration = Duration::from_mins(10);

@@ -10,7 +10,7 @@ use switchboard_model::{Plan, ServerName};
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::memory::Memory;
-use crate::supervisor::{Server, ServerStatus, Servers};
+use crate::server::{Server, ServerStatus, Servers};
 
 /// How long a serving board waits for servers that are not required. Their tools appear later, as any change does.
 const SERVING: Duration = Duration::from_secs(3);

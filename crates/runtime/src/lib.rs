@@ -49,6 +49,8 @@ mod refused_call;
 mod reload;
 mod result_cap;
 mod running;
+mod server;
+mod server_context;
 mod server_instructions;
 mod snapshot;
 mod start_error;
@@ -90,11 +92,11 @@ pub use prompts_resources::{ListKind, PromptsResources};
 pub use readable_json::readable_json;
 pub use refused_call::RefusedCall;
 pub use reload::watch_config;
+pub use server::ServerStatus;
 pub use server_instructions::ServerInstructions;
 pub use snapshot::{PublishedSnapshot, Snapshot};
 pub use start_error::{StartError, StartFailure};
 pub use startup::{StartingBoard, Startup, StartupStage};
-pub use supervisor::ServerStatus;
 pub use switchboard_mcp_client::{
     EventReceiver, EventSender, Listed, RawResult, RequestFailure, RpcError, UpstreamEvent,
     UpstreamRequest, event_channel,

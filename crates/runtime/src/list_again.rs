@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::board::Board;
 use crate::catalog_reconciler::ReconcilerOrder;
-use crate::supervisor::Server;
+use crate::server::Server;
 
 /// How long a caller waits for a new list and the resulting catalog.
 const PATIENCE: Duration = Duration::from_secs(3);

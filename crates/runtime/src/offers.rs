@@ -17,7 +17,7 @@ use tokio::sync::broadcast;
 use crate::board::Board;
 use crate::connection_pool::ClientProfile;
 use crate::running::{Overdue, Running};
-use crate::supervisor::Server;
+use crate::server::Server;
 
 /// Time limit of a request that is not a tool call. Tools have their own limits.
 const REQUEST_LIMIT: Duration = Duration::from_secs(30);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use switchboard_model::ServerName;
 
 use crate::board::Board;
-use crate::supervisor::ServerStatus;
+use crate::server::ServerStatus;
 
 /// How long a request waits for the new connection. The attempt goes on in the background after that.
 const WAIT: Duration = Duration::from_secs(30);

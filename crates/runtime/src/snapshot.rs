@@ -16,7 +16,7 @@ use crate::attachments::Attached;
 use crate::cached_view::{CachedView, ViewCache};
 use crate::offers::Offers;
 use crate::prompts_resources::{ListKind, PromptsResources};
-use crate::supervisor::{Server, Servers};
+use crate::server::{Server, Servers};
 
 pub(crate) use compiled::CompiledTool;
 use compiled::CompiledTools;
