@@ -56,7 +56,7 @@ pub struct ToolDeclaration {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub applicable_states: Option<Vec<String>>,
-    /// The kind of the entry, such as `mcp-tool`.
+    /// The kind of the entry: `mcp-tool` or `prompt`.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub kind: Option<String>,
@@ -64,6 +64,35 @@ pub struct ToolDeclaration {
     #[serde(default, rename = "mcp-tool", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub mcp_tool: Option<String>,
+    /// With a `type`: the id under which TrustGraph's clients know the entry. Without it, that is its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, min_length = 1)]
+    pub id: Option<String>,
+    /// With `type` `prompt`: the text that the model is asked, as a Jinja template. The declared arguments are its
+    /// variables.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, min_length = 1, example = "Summarise: {{ text }}")]
+    pub template: Option<String>,
+    /// With `type` `prompt`: the provider of the model. Without it, the first configured one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, min_length = 1)]
+    pub provider: Option<String>,
+    /// With `type` `prompt`: the model. Without it, that of the provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, min_length = 1)]
+    pub model: Option<String>,
+    /// With `type` `prompt`: the system instructions of the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub instructions: Option<String>,
+    /// With `type` `prompt`: names or patterns of the tools that the model may call. Without it, none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub tools: Option<Vec<String>>,
+    /// With `type` `prompt`: how many prompt tools may run inside each other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, minimum = 1, maximum = 8)]
+    pub max_depth: Option<u32>,
 }
 
 /// One declared argument.
@@ -148,6 +177,10 @@ pub struct ToolDeclarationView {
     /// The definition that callers see; `null` if the tool is not in the catalog.
     #[schema(required)]
     pub merged: Option<ToolDefinitionView>,
+    /// Why the tool is not in the catalog; `null` if it is.
+    #[serde(default)]
+    #[schema(required)]
+    pub absent: Option<AbsentTool>,
     /// Where each declared value is written, by its JSON pointer in `declared`: `FILE:LINE:COLUMN`.
     pub origins: BTreeMap<String, String>,
     /// The version of the entry, which is also the `ETag` of the response; `null` if there is no entry.
@@ -155,6 +188,19 @@ pub struct ToolDeclarationView {
     pub etag: Option<String>,
     /// The revision of the catalog.
     pub revision: u64,
+}
+
+/// Why a tool is not in the catalog.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AbsentTool {
+    /// `disabled`, `quarantined`, `not_listed`, `not_admitted`, `not_chosen`, `not_offered` or `server_unavailable`.
+    #[schema(example = "disabled")]
+    pub reason: String,
+    /// The reason as a sentence.
+    pub message: String,
+    /// The way out, if there is one.
+    #[schema(required)]
+    pub hint: Option<String>,
 }
 
 /// The description and the schema of a tool.

@@ -22,8 +22,8 @@ pub use content_check::{
     ChatMessageAnswer, ContentCheckDeclaration, ContentCheckList, ContentCheckView,
 };
 pub use declaration::{
-    ArgumentDeclaration, ArgumentsCheck, DeclarationPreview, LimitsDeclaration, ToolDeclaration,
-    ToolDeclarationView, ToolDefinitionView,
+    AbsentTool, ArgumentDeclaration, ArgumentsCheck, DeclarationPreview, LimitsDeclaration,
+    ToolDeclaration, ToolDeclarationView, ToolDefinitionView,
 };
 pub use problem::{FieldError, PROBLEM_TYPE_BASE, Problem};
 pub use provider::{ProviderList, ProviderView};

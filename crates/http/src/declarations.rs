@@ -11,13 +11,13 @@ use futures::FutureExt;
 use futures::future::ready;
 use serde_json::{Map, Value};
 use switchboard_api::{
-    ArgumentsCheck, CallBody, DeclarationPreview, FieldError, ToolDeclaration, ToolDeclarationView,
-    ToolDefinitionView,
+    ArgumentsCheck, CallBody, DeclarationPreview, FieldError, Problem, ToolDeclaration,
+    ToolDeclarationView, ToolDefinitionView,
 };
 use switchboard_auth::Principal;
 use switchboard_config::{ConfigEdit, EntryList};
-use switchboard_model::{JsonText, ToolDescriptor};
-use switchboard_registry::CatalogTool;
+use switchboard_model::{JsonText, ToolDescriptor, ToolEntry};
+use switchboard_registry::{Catalog, CatalogTool};
 use switchboard_render::{NamedTool, Provider, render_tool};
 use switchboard_runtime::{Board, LiveConfig, WrittenEntry};
 use switchboard_schema::declare_arguments;
@@ -27,11 +27,13 @@ use crate::answers::{
     UnknownTool, WrongShape,
 };
 use crate::entry_edit::{change_entry, edit_problem, etag, invalid};
+use crate::entry_preconditions::{IfRemovable, IfReplaceable};
 use crate::entry_values::{
     declaration_of, declared_pointer, fields_of, hide_tool_secrets, keep_hidden, new_references,
 };
 use crate::extract::{FromBody, FromPath};
 use crate::inspect::{ToolName, finds_tool, unknown_tool};
+use crate::present_absence::absent_tool;
 use crate::problem::ProblemResponse;
 use crate::ready::{Ready, ReadyConfig, ReadySessions};
 
@@ -39,8 +41,8 @@ const LIST: EntryList = EntryList::Tools;
 
 /// Show the declaration of a tool
 ///
-/// The entry of exactly this name in `toolbox.tools`, beside the server's own definition and what callers see. Needs the role
-/// operator.
+/// The entry of exactly this name in `toolbox.tools`, beside the server's own definition and what callers see, or why they do
+/// not see it. Needs the role operator.
 #[utoipa::path(
     get,
     path = "/api/v1/tools/{name}/declaration",
@@ -77,11 +79,7 @@ pub(crate) async fn show(
     path = "/api/v1/tools/{name}/declaration",
     operation_id = "putDeclaration",
     tag = "tools",
-    params(
-        ToolName,
-        ("If-Match" = Option<String>, Header, description = "The `ETag` of the entry that is replaced, or `*`."),
-        ("If-None-Match" = Option<String>, Header, description = "`*`: there must be no entry yet.")
-    ),
+    params(ToolName, IfReplaceable),
     request_body(
         content = ToolDeclaration,
         description = "The declaration.",
@@ -124,10 +122,7 @@ pub(crate) async fn put(
     path = "/api/v1/tools/{name}/declaration",
     operation_id = "deleteDeclaration",
     tag = "tools",
-    params(
-        ToolName,
-        ("If-Match" = Option<String>, Header, description = "The `ETag` of the entry that is removed, or `*`.")
-    ),
+    params(ToolName, IfRemovable),
     responses(
         (status = 204, description = "The entry is removed, and the change is in force."),
         Guarded,
@@ -177,15 +172,24 @@ pub(crate) async fn preview(
     let edit = ConfigEdit::Put { list: LIST, name: name.clone(), fields };
     let proposed = config.source().propose(&[edit]).map_err(problem)?;
     let plan = &proposed.loaded().plan;
-    let entry = plan.tools.iter().find(|entry| entry.name == name);
-    let tool = offered(config.board(), &name);
+    let named = plan.tools.iter().find(|entry| entry.name == name);
+    // An entry with `type: mcp-tool` has the name that models see.
+    let is_exposed = |entry: &&ToolEntry| entry.expose_as.as_deref() == Some(name.as_str());
+    let entry = named.or_else(|| plan.tools.iter().find(is_exposed));
+    // No server has the definition of a prompt tool.
+    let is_prompt = entry.is_some_and(|entry| entry.prompt.is_some());
+    let tool = if is_prompt {
+        None
+    } else {
+        offered(config.board(), entry.map_or(&name, |entry| &entry.name))
+    };
     let server_schema = tool
         .as_ref()
         .map_or_else(|| serde_json::json!({"type": "object"}), |it| it.input_schema.clone());
     let declared = entry.and_then(|entry| entry.arguments.as_deref()).unwrap_or_default();
     let mut warnings: Vec<_> =
         proposed.loaded().warnings.iter().map(|warning| warning.message.clone()).collect();
-    if tool.is_none() {
+    if tool.is_none() && !is_prompt {
         warnings.push(format!("no server has the tool '{name}' at the moment"));
     }
     let found = config.board().contradictions(plan).into_iter();
@@ -265,15 +269,34 @@ fn new_fields(
 }
 
 fn answer(config: &Arc<LiveConfig>, name: &str) -> Result<Response, ProblemResponse> {
+    let view = declaration(config, name)?;
+    let tag = view.etag.as_deref().and_then(etag);
+    let mut response = Json(view).into_response();
+    if let Some(tag) = tag {
+        response.headers_mut().insert(header::ETAG, tag);
+    }
+    Ok(response)
+}
+
+/// A tool as it is declared, as its server defines it, and as callers see it.
+pub fn tool_declaration(
+    config: &LiveConfig,
+    name: &str,
+) -> Result<ToolDeclarationView, Box<Problem>> {
+    declaration(config, name).map_err(|response| response.0)
+}
+
+fn declaration(config: &LiveConfig, name: &str) -> Result<ToolDeclarationView, ProblemResponse> {
     let entry = config.entry(LIST, name);
     let entry = entry.map_err(|error| edit_problem(config, (LIST, name), &error))?;
     let board = config.board();
     let server = offered(board, name);
-    if entry.is_none() && server.is_none() {
+    let absent = if server.is_none() { absent_tool(board, name) } else { None };
+    if entry.is_none() && server.is_none() && absent.is_none() {
         return Err(unknown_tool(name));
     }
     let catalog = board.catalog();
-    let merged = catalog.resolve(name).ok().map(|tool| ToolDefinitionView {
+    let merged = find(&catalog, name).map(|tool| ToolDefinitionView {
         description: tool.descriptor.description.clone(),
         input_schema: tool.descriptor.input_schema.parse(),
     });
@@ -288,26 +311,28 @@ fn answer(config: &Arc<LiveConfig>, name: &str) -> Result<Response, ProblemRespo
         hide_tool_secrets(&mut entry.fields);
         Value::Object(declaration_of(&entry.fields))
     });
-    let view = ToolDeclarationView {
+    Ok(ToolDeclarationView {
         name: name.to_owned(),
         declared,
         server,
         merged,
+        absent,
         origins,
-        etag: tag.clone(),
+        etag: tag,
         revision: catalog.revision(),
-    };
-    let mut response = Json(view).into_response();
-    if let Some(tag) = tag.as_deref().and_then(etag) {
-        response.headers_mut().insert(header::ETAG, tag);
-    }
-    Ok(response)
+    })
+}
+
+/// The tool of this name. An entry with `type: mcp-tool` has the name that models see.
+fn find<'a>(catalog: &'a Catalog, name: &str) -> Option<&'a CatalogTool> {
+    let found = catalog.resolve(name).ok().or_else(|| catalog.exposed_as(name));
+    found.map(|tool| &**tool)
 }
 
 /// The server's own definition of a tool in the catalog.
 fn offered(board: &Board, name: &str) -> Option<ToolDefinitionView> {
     let catalog = board.catalog();
-    let CatalogTool { offered, descriptor, .. } = &**catalog.resolve(name).ok()?;
+    let CatalogTool { offered, descriptor, .. } = find(&catalog, name)?;
     Some(match offered {
         Some(offered) => ToolDefinitionView {
             description: offered.description.clone(),

@@ -104,7 +104,8 @@ pub(crate) fn no_such_tool(name: &str) -> String {
 
 /// Show one tool
 ///
-/// With its limits and the schema of its arguments. For operators, the `hint` of a 404 names similar tools.
+/// With its limits and the schema of its arguments. For operators, a 404 says why a tool that is configured or offered is
+/// not there, and its `hint` names similar tools.
 #[utoipa::path(
     get,
     path = "/api/v1/tools/{name}",
@@ -125,13 +126,14 @@ pub(crate) async fn tool(
     FromPath(ToolName { name }): FromPath<ToolName>,
 ) -> Result<Json<ToolView>, ProblemResponse> {
     let is_found = finds_tool(&sessions, &principal, &name).await;
-    let found = present::tool(&board, &name);
-    if found.is_ok() && !is_found {
-        return Err(unknown_tool(&name));
+    match present::tool(&board, &name) {
+        Ok(tool) if is_found || may_reach(&sessions, &principal, &tool.name) => Ok(Json(tool)),
+        Err(none) if principal.role >= Role::Operator => {
+            let mut response =
+                ProblemResponse::new("unknown_tool", StatusCode::NOT_FOUND, none.message);
+            response.0.hint = none.hint;
+            Err(response)
+        }
+        Ok(_) | Err(_) => Err(unknown_tool(&name)),
     }
-    found.map(Json).map_err(|nearest| {
-        let mut response = unknown_tool(&name);
-        response.0.hint = nearest.filter(|_| principal.role >= Role::Operator);
-        response
-    })
 }

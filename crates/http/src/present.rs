@@ -15,6 +15,8 @@ use switchboard_providers::Providers;
 use switchboard_registry::CatalogTool;
 use switchboard_runtime::{Board, CallReport, ServerStatus};
 
+pub use crate::present_absence::{NoSuchTool, absent_tool};
+
 /// The readiness of the board.
 pub fn readiness(board: &Board) -> Readiness {
     let catalog = board.catalog();
@@ -131,17 +133,23 @@ pub(crate) fn quarantined(board: &Board) -> Vec<QuarantinedToolView> {
     board.servers().iter().flat_map(|(_, status)| of(status)).chain(by_declaration).collect()
 }
 
-/// One tool by its canonical or bare name; the error is a hint, if there is one.
-pub fn tool(board: &Board, name: &str) -> Result<ToolView, Option<String>> {
+/// One tool by its canonical or bare name, or by the name that the configuration exposes it by.
+pub fn tool(board: &Board, name: &str) -> Result<ToolView, NoSuchTool> {
     let catalog = board.catalog();
-    match catalog.resolve(name) {
-        Ok(tool) => Ok(tool_view(tool, &unavailable_servers(board))),
-        Err(unresolved) => {
-            let nearest: Vec<_> =
-                unresolved.nearest.iter().map(|name| format!("'{name}'")).collect();
-            Err((!nearest.is_empty()).then(|| format!("did you mean {}?", nearest.join(" or "))))
-        }
+    let unresolved = match catalog.resolve(name) {
+        Ok(tool) => return Ok(tool_view(tool, &unavailable_servers(board))),
+        Err(unresolved) => unresolved,
+    };
+    if let Some(tool) = catalog.exposed_as(name) {
+        return Ok(tool_view(tool, &unavailable_servers(board)));
     }
+    if let Some(absent) = absent_tool(board, name) {
+        let message = format!("there is no tool '{name}': {}", absent.message);
+        return Err(NoSuchTool { message, hint: absent.hint });
+    }
+    let nearest: Vec<_> = unresolved.nearest.iter().map(|name| format!("'{name}'")).collect();
+    let hint = (!nearest.is_empty()).then(|| format!("did you mean {}?", nearest.join(" or ")));
+    Err(NoSuchTool { message: format!("there is no tool '{name}'"), hint })
 }
 
 pub(crate) fn unavailable_servers(board: &Board) -> Vec<String> {

@@ -23,6 +23,7 @@ use crate::answers::{
     BadRequest, EditConflict, EditRefused, Guarded, StaleEntry, TakesBody, UnknownConfigServer,
 };
 use crate::entry_edit::{change_entry, edit_problem, etag, invalid};
+use crate::entry_preconditions::{IfRemovable, IfReplaceable};
 use crate::entry_values::{hide_server_secrets, keep_hidden, new_references};
 use crate::extract::{FromBody, FromPath};
 use crate::present;
@@ -80,11 +81,7 @@ pub(crate) async fn show(
     path = "/api/v1/servers/{name}",
     operation_id = "putServer",
     tag = "servers",
-    params(
-        ConfiguredServer,
-        ("If-Match" = Option<String>, Header, description = "The `ETag` of the entry that is replaced, or `*`."),
-        ("If-None-Match" = Option<String>, Header, description = "`*`: there must be no entry yet.")
-    ),
+    params(ConfiguredServer, IfReplaceable),
     request_body(
         content = ServerDeclaration,
         description = "The entry of the server.",
@@ -130,10 +127,7 @@ pub(crate) async fn put(
     path = "/api/v1/servers/{name}",
     operation_id = "deleteServer",
     tag = "servers",
-    params(
-        ConfiguredServer,
-        ("If-Match" = Option<String>, Header, description = "The `ETag` of the entry that is removed, or `*`.")
-    ),
+    params(ConfiguredServer, IfRemovable),
     responses(
         (status = 204, description = "The entry is removed, and the change is in force."),
         Guarded,

@@ -280,7 +280,7 @@ fn registered(
 }
 
 /// Whether the allow and deny lists admit a tool; a denied one is treated as if it did not exist.
-fn is_listed(plan: &ServerPlan, tool: &str) -> bool {
+pub(crate) fn is_listed(plan: &ServerPlan, tool: &str) -> bool {
     let matches = |pattern: &String| WildMatch::new(pattern).matches(tool);
     plan.tool_allowlist.as_ref().is_none_or(|allowed| allowed.iter().any(matches))
         && !plan.tool_denylist.iter().any(matches)

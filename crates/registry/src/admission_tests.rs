@@ -4,12 +4,10 @@ use std::time::Duration;
 
 use pretty_assertions::assert_eq;
 use proptest::prelude::*;
-use switchboard_model::{
-    BUILT_IN_LIMITS, DEFAULT_CONNECT_TIMEOUT, DiscoveredFrom, Endpoint, EraChoice, PromptToolPlan,
-    RootKey, ServerSpec,
-};
+use switchboard_model::{BUILT_IN_LIMITS, DiscoveredFrom, PromptToolPlan, RootKey};
 
 use super::*;
+use crate::test_plans::server;
 use crate::{Catalog, Level};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -20,38 +18,6 @@ fn limits(max_instances: Option<u32>, timeout: Option<u32>) -> LimitsOverlay {
 
 fn entry(name: &str, max_instances: Option<u32>, timeout: Option<u32>) -> ToolEntry {
     ToolEntry { limits: limits(max_instances, timeout), ..ToolEntry::named(name) }
-}
-
-fn server(name: &str, mode: AdmissionMode) -> ServerPlan {
-    ServerPlan {
-        spec: ServerSpec {
-            name: ServerName::new(name),
-            endpoint: Endpoint::Stdio {
-                command: format!("{name}-command"),
-                args: vec![],
-                env: std::collections::BTreeMap::new(),
-                cwd: None,
-            },
-            place: format!("{name}-command"),
-            referenced: Vec::new(),
-            era: EraChoice::Auto,
-            connect_timeout: DEFAULT_CONNECT_TIMEOUT,
-            sharing: switchboard_model::Sharing::Shared,
-            egress: None,
-        },
-        mode,
-        default_limits: (mode == Dynamic).then(|| limits(Some(9), Some(99))),
-        tool_allowlist: None,
-        tool_denylist: vec![],
-        required: true,
-        required_origin: switchboard_model::RequiredOrigin::Nowhere,
-        toolset: None,
-        prompts: None,
-        poll_interval: None,
-        validate_arguments: true,
-        content_check: switchboard_model::ContentCheckOverlay::default(),
-        discovered: None,
-    }
 }
 
 /// A test board: the configuration, the built-in tools, and the offer of each server.

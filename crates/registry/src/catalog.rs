@@ -214,6 +214,11 @@ impl Catalog {
             .ok_or_else(|| Unresolved { nearest: self.nearest(name) })
     }
 
+    /// The shared tool that the configuration exposes by this name.
+    pub fn exposed_as(&self, name: &str) -> Option<&Arc<CatalogTool>> {
+        self.tools.iter().find(|tool| tool.expose_as.as_deref() == Some(name))
+    }
+
     /// A tool that [`Catalog::resolve`] does not choose although it has this bare name (a name without its server).
     /// `None` if `name` is canonical, or if one tool alone has it.
     pub fn rival_of(&self, name: &str) -> Option<&CanonicalName> {

@@ -3,6 +3,7 @@
 //! Changing state is either an immutable snapshot that is replaced as a whole ([`Board::snapshot`]), or the state of a
 //! single task: each server has a supervisor, and one reconciler computes snapshots from their reports.
 
+mod absent_tool;
 mod arguments;
 mod arguments_check;
 mod attach;

@@ -3,6 +3,8 @@
 use pretty_assertions::assert_eq;
 use reqwest::Method;
 use serde_json::{Value, json};
+use switchboard_api::ToolDeclaration;
+use switchboard_auth::Role;
 use switchboard_test_support::{ScriptedServer, Tool};
 
 use crate::api_server::{Answer, Api, ApiServer, scripted};
@@ -195,6 +197,62 @@ async fn a_preview_shows_schema_tokens_and_warnings_and_writes_nothing() {
     );
     assert!(seen["tokens"]["openai"].as_u64().unwrap() > 10, "{seen:#}");
     assert_eq!(it.text(), before);
+}
+
+#[tokio::test]
+async fn every_field_of_a_declaration_is_documented_and_comes_back_as_it_was_sent() {
+    let it = start().await;
+    let limits = json!({
+        "max_instances": 2, "timeout": "5s", "max_timeout": "1m", "queue_timeout": "2s",
+        "inactivity_timeout": "3s", "max_result_bytes": 2048,
+    });
+    let arguments = json!([
+        {"name": "what", "type": "string", "description": "What", "required": true, "enum": ["a", "b"]},
+        {"name": "more", "type": "array", "items": {"type": "string"}, "default": ["x"]},
+        {"name": "at", "type": "object", "properties": {"zip": {"type": "string"}}},
+        {"name": "n", "type": "integer", "hidden": true, "default": 3},
+    ]);
+    let prompt = json!({
+        "type": "prompt", "id": "ask-tool", "description": "Asks", "template": "Say {{ what }} {{ more }} {{ at }} {{ n }}",
+        "provider": "demo", "model": "demo", "instructions": "Be brief", "tools": ["one.*"], "max_depth": 2,
+        "arguments": arguments, "limits": limits, "enabled": true, "expose_as": "ask_it", "group": ["x"], "state": "s",
+        "applicable_states": ["t"], "validate_arguments": true,
+    });
+    let mcp_tool = json!({"type": "mcp-tool", "mcp-tool": "one.echo", "description": "Says", "mode": "dynamic"});
+    it.api.send(Method::DELETE, PATH, None).await;
+    for (name, body) in [("ask", prompt), ("say", mcp_tool)] {
+        let path = format!("/api/v1/tools/{name}/declaration");
+        let put = it.api.put(&path, body.clone()).await.good();
+        assert_eq!(put["declared"], body);
+        assert_eq!(it.api.get(&path).await.good()["declared"], body);
+        let typed: ToolDeclaration = serde_json::from_value(body.clone()).unwrap();
+        assert_eq!(serde_json::to_value(typed).unwrap(), body, "the API document has every field");
+        let preview = it.api.post(&format!("{path}/preview"), body).await.good();
+        assert_eq!(preview["warnings"], json!([]), "{preview:#}");
+    }
+    let ask = it.api.get("/api/v1/tools/ask/declaration").await.good();
+    assert_eq!(ask["absent"], Value::Null);
+    assert_eq!(ask["merged"]["input_schema"]["required"], json!(["what"]), "{ask:#}");
+    let say = it.api.get("/api/v1/tools/say").await.good();
+    assert_eq!((&say["name"], &say["description"]), (&json!("one.echo"), &json!("Says")));
+}
+
+#[tokio::test]
+async fn a_tool_that_is_not_there_has_a_reason_for_operators() {
+    let it = start().await;
+    let client = it.server.api_of("client", Role::Client).await;
+    let admin = it.server.api_of("admin", Role::Admin).await;
+    let put = admin.put(PATH, json!({"enabled": false})).await.good();
+    let absent = &put["absent"];
+    assert_eq!(absent["reason"], "disabled", "{absent:#}");
+    let gone = admin.get("/api/v1/tools/one.echo").await;
+    let detail = gone.problem(404, "unknown_tool");
+    assert_eq!(
+        detail,
+        "there is no tool 'one.echo': the entry 'one.echo' in toolbox.tools says `enabled: false`"
+    );
+    let hidden = client.get("/api/v1/tools/one.echo").await;
+    assert_eq!(hidden.problem(404, "unknown_tool"), "there is no tool 'one.echo'");
 }
 
 #[tokio::test]
