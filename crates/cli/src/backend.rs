@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use switchboard_api::{CallBody, CallView, Problem, ServerList, ToolList, ToolView};
-use switchboard_http::present;
-use switchboard_model::{AdmissionMode, LocalToolChoice, Plan, ServerName};
-use switchboard_runtime::{Board, CallRequest, ExposureRule, Memory};
+use switchboard_api::{
+    CallBody, CallView, Problem, ServerList, ToolDeclarationView, ToolList, ToolView,
+};
+use switchboard_http::{present, tool_declaration};
+use switchboard_model::{AdmissionMode, LocalToolChoice, Plan, ServerName, ToolEntry};
+use switchboard_runtime::{Board, CallRequest, ExposureRule, LiveConfig, Memory};
 
 use crate::args::Globals;
 use crate::discovered::plan_with_discovered;
-use crate::embedded::{end_board, load_config, open_store, start_board};
+use crate::embedded::{config_source, end_board, load_config, open_store, start_board};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::remote::Remote;
@@ -62,6 +64,23 @@ impl Backend {
         Self::open_for(globals, output, is_of_other, |plan| keep_needed_servers(plan, tool)).await
     }
 
+    /// Like [`Backend::open_for_tool`], for a command that shows the tool: a server that cannot be reached is no failure.
+    pub(crate) async fn open_to_look_at_tool(
+        globals: &Globals,
+        output: Output,
+        tool: &str,
+    ) -> Result<Self, Failure> {
+        let is_of_other =
+            |plan: &Plan| !plan.servers.iter().any(|it| is_tool_of(tool, &it.spec.name));
+        Self::open_for(globals, output, is_of_other, |plan| {
+            keep_needed_servers(plan, tool);
+            for server in &mut plan.servers {
+                server.required = false;
+            }
+        })
+        .await
+    }
+
     /// `needs_sources` decides by the servers of the file whether discovered servers can matter.
     async fn open_for(
         globals: &Globals,
@@ -102,12 +121,28 @@ impl Backend {
     pub(crate) async fn tool(&self, name: &str) -> Result<ToolView, Failure> {
         match self {
             Self::Remote(remote) => remote.tool(name).await,
-            Self::Embedded(board) => present::tool(board, name).map_err(|hint| {
-                let mut problem =
-                    Problem::new("unknown_tool", 404, format!("there is no tool '{name}'"));
-                problem.hint = hint;
+            Self::Embedded(board) => present::tool(board, name).map_err(|none| {
+                let mut problem = Problem::new("unknown_tool", 404, none.message);
+                problem.hint = none.hint;
                 problem.into()
             }),
+        }
+    }
+
+    /// What the configuration declares of a tool, and why the tool is not there if it is not.
+    pub(crate) async fn declaration(
+        &self,
+        globals: &Globals,
+        name: &str,
+    ) -> Result<ToolDeclarationView, Failure> {
+        match self {
+            Self::Remote(remote) => remote.get(&["tools", name, "declaration"], &[]).await,
+            Self::Embedded(board) => {
+                let source = config_source(globals);
+                let loaded = source.load()?;
+                let config = LiveConfig::new(board.clone(), source, loaded);
+                tool_declaration(&config, name).map_err(|problem| (*problem).into())
+            }
         }
     }
 
@@ -152,6 +187,9 @@ fn is_tool_of(tool: &str, server: &ServerName) -> bool {
 fn keep_needed_servers(plan: &mut Plan, tool: &str) {
     let is_of = |server: &ServerName| is_tool_of(tool, server);
     let all: Vec<ServerName> = plan.servers.iter().map(|server| server.spec.name.clone()).collect();
+    if plan.tools.iter().any(|entry| is_prompt_tool_with_tools(entry, tool)) {
+        return;
+    }
     if is_of(&ServerName::local()) {
         plan.servers.clear();
     } else if plan.servers.iter().any(|server| is_of(&server.spec.name)) {
@@ -176,4 +214,10 @@ fn keep_needed_servers(plan: &mut Plan, tool: &str) {
     plan.tools.retain(|entry| is_strict || entry.name == tool || entry.name == bare);
     // A built-in tool whose entry was removed must not be registered.
     plan.local_tools = LocalToolChoice::NamedInTools;
+}
+
+/// Whether an entry declares a prompt tool of this name whose model may call other tools, of any server.
+fn is_prompt_tool_with_tools(entry: &ToolEntry, name: &str) -> bool {
+    let calls_tools = entry.prompt.as_ref().is_some_and(|prompt| !prompt.tools.is_empty());
+    calls_tools && name.strip_prefix("local.") == Some(entry.name.as_str())
 }

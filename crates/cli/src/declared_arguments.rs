@@ -1,4 +1,4 @@
-//! `--argument`, `--required` and `--optional` of `tool set`.
+//! The options of `tool set` about the arguments of a tool.
 
 use serde_json::{Map, Value, json};
 
@@ -6,22 +6,42 @@ use crate::failure::Failure;
 
 const TYPES: [&str; 6] = ["string", "number", "integer", "boolean", "object", "array"];
 
-/// The arguments on the command line.
+type Argument = Map<String, Value>;
+
+/// What the command line says about arguments. The last five options are written as `argument=value`.
+#[derive(Debug, Default)]
 pub(crate) struct GivenDeclaration<'a> {
     pub(crate) arguments: &'a [String],
     pub(crate) required: &'a [String],
     pub(crate) optional: &'a [String],
+    pub(crate) hidden: &'a [String],
+    pub(crate) choices: &'a [String],
+    pub(crate) defaults: &'a [String],
+    pub(crate) items: &'a [String],
+    pub(crate) properties: &'a [String],
+    pub(crate) values: &'a [String],
 }
 
 impl GivenDeclaration<'_> {
     /// The `arguments` of the entry; `None` if the command line does not change them. An argument of the same name keeps what
-    /// the command line cannot say, such as its `enum`.
+    /// the command line does not say, such as its `enum`.
     pub(crate) fn apply(&self, present: Option<&Value>) -> Result<Option<Value>, Failure> {
-        if self.arguments.is_empty() && self.required.is_empty() && self.optional.is_empty() {
+        let lists = [
+            self.arguments,
+            self.required,
+            self.optional,
+            self.hidden,
+            self.choices,
+            self.defaults,
+            self.items,
+            self.properties,
+            self.values,
+        ];
+        if lists.iter().all(|list| list.is_empty()) {
             return Ok(None);
         }
         let present = present.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        let mut arguments: Vec<Map<String, Value>> = if self.arguments.is_empty() {
+        let mut arguments: Vec<Argument> = if self.arguments.is_empty() {
             present.iter().filter_map(Value::as_object).cloned().collect()
         } else {
             self.arguments.iter().map(|text| parse(text, present)).collect::<Result<_, _>>()?
@@ -32,23 +52,107 @@ impl GivenDeclaration<'_> {
                 return Err(Failure::usage(format!("--argument: two arguments are named {name}")));
             }
         }
-        for (option, names, is_required) in
-            [("--required", self.required, true), ("--optional", self.optional, false)]
-        {
+        for (option, names, key, value) in [
+            ("--required", self.required, "required", true),
+            ("--optional", self.optional, "required", false),
+            ("--hidden", self.hidden, "hidden", true),
+        ] {
             for name in names {
-                let known: Vec<_> = arguments.iter().map(|it| it["name"].to_string()).collect();
-                let found = arguments.iter_mut().find(|argument| argument["name"] == *name);
-                let argument = found.ok_or_else(|| {
-                    let hint = format!("its arguments are {}", known.join(", "));
-                    let hint =
-                        if known.is_empty() { "declare it with --argument".into() } else { hint };
-                    Failure::usage(format!("{option} {name}: the entry declares no such argument"))
-                        .with_hint(Some(hint))
-                })?;
-                argument.insert("required".into(), is_required.into());
+                find(&mut arguments, option, name)?.insert(key.into(), value.into());
             }
         }
+        for text in self.defaults {
+            let (argument, text) = addressed(&mut arguments, "--default", text)?;
+            let value = typed("--default", argument, text)?;
+            argument.insert("default".into(), value);
+        }
+        for text in self.values {
+            let (argument, text) = addressed(&mut arguments, "--value", text)?;
+            let value = typed("--value", argument, text)?;
+            argument.insert("value".into(), value);
+        }
+        for (option, key, texts) in
+            [("--items", "items", self.items), ("--properties", "properties", self.properties)]
+        {
+            for text in texts {
+                let (argument, text) = addressed(&mut arguments, option, text)?;
+                argument.insert(key.into(), object(option, text)?);
+            }
+        }
+        self.choose(&mut arguments)?;
         Ok(Some(arguments.into_iter().map(Value::Object).collect()))
+    }
+
+    /// Replaces the accepted values of each argument that `--enum` names.
+    fn choose(&self, arguments: &mut [Argument]) -> Result<(), Failure> {
+        let mut begun: Vec<Value> = Vec::new();
+        for text in self.choices {
+            let (argument, text) = addressed(arguments, "--enum", text)?;
+            let value = typed("--enum", argument, text)?;
+            let is_begun = begun.contains(&argument["name"]);
+            match argument.get_mut("enum").and_then(Value::as_array_mut) {
+                Some(choices) if is_begun => choices.push(value),
+                Some(_) | None => {
+                    begun.push(argument["name"].clone());
+                    argument.insert("enum".into(), json!([value]));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The argument that an option names.
+fn find<'a>(
+    arguments: &'a mut [Argument],
+    option: &str,
+    name: &str,
+) -> Result<&'a mut Argument, Failure> {
+    let known: Vec<_> = arguments.iter().map(|it| it["name"].to_string()).collect();
+    arguments.iter_mut().find(|argument| argument["name"] == *name).ok_or_else(|| {
+        let hint = if known.is_empty() {
+            "declare it with --argument".into()
+        } else {
+            format!("its arguments are {}", known.join(", "))
+        };
+        Failure::usage(format!("{option} {name}: the entry declares no such argument"))
+            .with_hint(Some(hint))
+    })
+}
+
+/// Splits `argument=value`, at the first `=` only.
+fn addressed<'a, 't>(
+    arguments: &'a mut [Argument],
+    option: &str,
+    text: &'t str,
+) -> Result<(&'a mut Argument, &'t str), Failure> {
+    let Some((name, value)) = text.split_once('=') else {
+        let hint = format!("write it as {option} argument=value");
+        return Err(
+            Failure::usage(format!("{option} '{text}': there is no `=`")).with_hint(Some(hint))
+        );
+    };
+    Ok((find(arguments, option, name.trim())?, value))
+}
+
+/// A value of the argument's type. Without a type, a text that is no JSON is a string.
+fn typed(option: &str, argument: &Argument, text: &str) -> Result<Value, Failure> {
+    match argument.get("type").and_then(Value::as_str) {
+        Some("string") => Ok(text.into()),
+        // A reference is replaced when the file is loaded.
+        Some(_) if text.contains("${") => Ok(text.into()),
+        Some(kind) => serde_json::from_str(text.trim()).map_err(|_| {
+            let name = &argument["name"];
+            Failure::usage(format!("{option} {name}: '{text}' is no JSON value of the type {kind}"))
+        }),
+        None => Ok(serde_json::from_str(text).unwrap_or_else(|_| text.into())),
+    }
+}
+
+fn object(option: &str, text: &str) -> Result<Value, Failure> {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(object)) => Ok(Value::Object(object)),
+        Ok(_) | Err(_) => Err(Failure::usage(format!("{option}: '{text}' is no JSON object"))),
     }
 }
 
@@ -83,15 +187,21 @@ mod tests {
 
     use super::*;
 
+    fn owned(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|text| (*text).to_owned()).collect()
+    }
+
     fn apply(
         arguments: &[&str],
         required: &[&str],
         present: &Value,
     ) -> Result<Option<Value>, String> {
-        let owned =
-            |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
         let (arguments, required) = (owned(arguments), owned(required));
-        let given = GivenDeclaration { arguments: &arguments, required: &required, optional: &[] };
+        let given = GivenDeclaration {
+            arguments: &arguments,
+            required: &required,
+            ..GivenDeclaration::default()
+        };
         given.apply(Some(present)).map_err(|failure| failure.text())
     }
 
@@ -140,5 +250,65 @@ mod tests {
             let text = apply(arguments, required, &json!([])).unwrap_err();
             assert!(text.contains(said), "{text}");
         }
+    }
+
+    #[test]
+    fn every_field_of_an_argument_can_be_given() {
+        let arguments = owned(&["unit:string:Unit", "n:integer", "to:array", "where:object"]);
+        let choices = owned(&["unit=celsius", "n=1", "unit=a=b", "n=2"]);
+        let (defaults, items) =
+            (owned(&["unit=celsius", "n= 2 "]), owned(&[r#"to={"type": "string"}"#]));
+        let (properties, hidden) = (owned(&[r#"where={"zip": {}}"#]), owned(&["n"]));
+        let values = owned(&["to=[\"me\"]", "where=${PLACE}"]);
+        let given = GivenDeclaration {
+            arguments: &arguments,
+            choices: &choices,
+            defaults: &defaults,
+            items: &items,
+            properties: &properties,
+            hidden: &hidden,
+            values: &values,
+            ..GivenDeclaration::default()
+        };
+        let present = json!([{"name": "unit", "enum": ["old"]}]);
+        assert_eq!(
+            given.apply(Some(&present)).map_err(|failure| failure.text()),
+            Ok(Some(json!([
+                {"name": "unit", "enum": ["celsius", "a=b"], "type": "string", "description": "Unit", "default": "celsius"},
+                {"name": "n", "type": "integer", "hidden": true, "default": 2, "enum": [1, 2]},
+                {"name": "to", "type": "array", "value": ["me"], "items": {"type": "string"}},
+                {"name": "where", "type": "object", "value": "${PLACE}", "properties": {"zip": {}}},
+            ])))
+        );
+    }
+
+    #[test]
+    fn a_value_that_does_not_fit_its_option_is_named() {
+        let arguments = owned(&["n:integer:How many"]);
+        let base = || GivenDeclaration { arguments: &arguments, ..GivenDeclaration::default() };
+        let check = |given: &GivenDeclaration<'_>, said: &str| {
+            let text = given.apply(None).unwrap_err().text();
+            assert!(text.contains(said), "{text}");
+        };
+        check(
+            &GivenDeclaration { defaults: &owned(&["n=many"]), ..base() },
+            "--default \"n\": 'many' is no JSON value of the type integer",
+        );
+        check(
+            &GivenDeclaration { defaults: &owned(&["n"]), ..base() },
+            "there is no `=`\nhint: write it as --default argument=value",
+        );
+        check(
+            &GivenDeclaration { choices: &owned(&["m=1"]), ..base() },
+            "--enum m: the entry declares no such argument",
+        );
+        check(
+            &GivenDeclaration { items: &owned(&["n=[]"]), ..base() },
+            "--items: '[]' is no JSON object",
+        );
+        check(
+            &GivenDeclaration { properties: &owned(&["n={"]), ..base() },
+            "--properties: '{' is no JSON object",
+        );
     }
 }

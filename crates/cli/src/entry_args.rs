@@ -9,6 +9,7 @@ use crate::mode_argument::ModeArgument;
     after_help = "Fields that no option names stay as they are. Without --url the configuration file is changed; with --url \
                   that of the running instance, which applies the change at once (role admin)."
 )]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct ToolSetArguments {
     /// `tool` for that tool of every server, or `server.tool`
     pub(crate) name: String,
@@ -16,14 +17,36 @@ pub(crate) struct ToolSetArguments {
     #[arg(long)]
     pub(crate) description: Option<String>,
     /// An argument, as `name:type:description`; may be repeated. The arguments of the entry become exactly these
-    #[arg(long, value_name = "NAME:TYPE:DESCRIPTION")]
+    #[arg(long, value_name = "NAME:TYPE:DESCRIPTION", help_heading = "Arguments of the tool")]
     pub(crate) argument: Vec<String>,
     /// An argument that must be given; may be repeated
-    #[arg(long, value_name = "ARGUMENT")]
+    #[arg(long, value_name = "ARGUMENT", help_heading = "Arguments of the tool")]
     pub(crate) required: Vec<String>,
     /// An argument that need not be given; may be repeated
-    #[arg(long, value_name = "ARGUMENT")]
+    #[arg(long, value_name = "ARGUMENT", help_heading = "Arguments of the tool")]
     pub(crate) optional: Vec<String>,
+    /// An accepted value of an argument; may be repeated. The values of the argument become exactly these
+    #[arg(long = "enum", value_name = "ARGUMENT=VALUE", help_heading = "Arguments of the tool")]
+    pub(crate) choice: Vec<String>,
+    /// The value that is sent when a caller does not give the argument; may be repeated
+    #[arg(long, value_name = "ARGUMENT=VALUE", help_heading = "Arguments of the tool")]
+    pub(crate) default: Vec<String>,
+    /// The JSON Schema of the elements of an array, such as `to={"type": "string"}`; may be repeated
+    #[arg(long, value_name = "ARGUMENT=JSON", help_heading = "Arguments of the tool")]
+    pub(crate) items: Vec<String>,
+    /// The JSON Schema of each member of an object, such as `address={"zip": {"type": "string"}}`; may be repeated
+    #[arg(long, value_name = "ARGUMENT=JSON", help_heading = "Arguments of the tool")]
+    pub(crate) properties: Vec<String>,
+    /// A fixed value: sent with every call, never shown to models and clients; may be repeated. Better `'${VARIABLE}'` for a
+    /// secret
+    #[arg(long, value_name = "ARGUMENT=VALUE", help_heading = "Arguments of the tool")]
+    pub(crate) value: Vec<String>,
+    /// An argument that models and clients do not see; its default is sent. May be repeated
+    #[arg(long, value_name = "ARGUMENT", help_heading = "Arguments of the tool")]
+    pub(crate) hidden: Vec<String>,
+    /// Whether arguments are checked before a call is sent
+    #[arg(long, value_name = "TRUE_OR_FALSE", help_heading = "Arguments of the tool")]
+    pub(crate) validate_arguments: Option<bool>,
     /// The name under which models see the tool
     #[arg(long, value_name = "NAME")]
     pub(crate) expose_as: Option<String>,
@@ -55,29 +78,47 @@ pub(crate) struct ToolSetArguments {
     #[arg(long)]
     pub(crate) mode: Option<ModeArgument>,
     /// A group of the tool; may be repeated
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help_heading = "Groups and states")]
     pub(crate) group: Vec<String>,
+    /// The tool has no group: only turns that ask for `*` see it
+    #[arg(long, conflicts_with = "group", help_heading = "Groups and states")]
+    pub(crate) no_group: bool,
     /// The state of a turn after the tool was called
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help_heading = "Groups and states")]
     pub(crate) state: Option<String>,
     /// A state of a turn in which the tool may be used; may be repeated
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help_heading = "Groups and states")]
     pub(crate) applicable_state: Vec<String>,
+    /// The tool may be used in no state
+    #[arg(long, conflicts_with = "applicable_state", help_heading = "Groups and states")]
+    pub(crate) no_applicable_state: bool,
     /// The kind of the entry, such as `mcp-tool` or `prompt`
     #[arg(long = "type", value_name = "KIND")]
     pub(crate) kind: Option<String>,
     /// With --type mcp-tool: the tool that the entry stands for
     #[arg(long, value_name = "TOOL")]
     pub(crate) mcp_tool: Option<String>,
-    /// With --type prompt: the template of the message
+    /// With --type: the id under which TrustGraph's clients know the entry
     #[arg(long)]
+    pub(crate) id: Option<String>,
+    /// With --type prompt: the template of the message
+    #[arg(long, help_heading = "Prompt tools")]
     pub(crate) template: Option<String>,
     /// With --type prompt: the provider that answers
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help_heading = "Prompt tools")]
     pub(crate) provider: Option<String>,
     /// With --type prompt: the model that answers
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help_heading = "Prompt tools")]
     pub(crate) model: Option<String>,
+    /// With --type prompt: the system instructions of the model
+    #[arg(long, value_name = "TEXT", help_heading = "Prompt tools")]
+    pub(crate) instructions: Option<String>,
+    /// With --type prompt: a tool that the model may call, as a name or pattern; may be repeated
+    #[arg(long = "tool", value_name = "PATTERN", help_heading = "Prompt tools")]
+    pub(crate) tools: Vec<String>,
+    /// With --type prompt: how many prompt tools may run inside each other
+    #[arg(long, value_name = "N", help_heading = "Prompt tools")]
+    pub(crate) max_depth: Option<u32>,
     /// Remove a field of the entry, such as `timeout` or `arguments`; may be repeated
     #[arg(long, value_name = "FIELD")]
     pub(crate) unset: Vec<String>,

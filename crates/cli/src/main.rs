@@ -10,6 +10,7 @@ mod discovered;
 mod embedded;
 mod entry_args;
 mod entry_change;
+mod entry_fields;
 mod exposure;
 mod failure;
 mod file_limit;

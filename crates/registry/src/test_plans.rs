@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use switchboard_model::{
-    AdmissionMode, ContentCheckOverlay, DEFAULT_CONNECT_TIMEOUT, Endpoint, EraChoice, LimitsOverlay, RequiredOrigin,
-    ServerName, ServerPlan, ServerSpec, Sharing,
+    AdmissionMode, ContentCheckOverlay, DEFAULT_CONNECT_TIMEOUT, Endpoint, EraChoice,
+    LimitsOverlay, RequiredOrigin, ServerName, ServerPlan, ServerSpec, Sharing,
 };
 
 /// A server of this name. In dynamic mode its tools have 9 instances and 99 seconds.

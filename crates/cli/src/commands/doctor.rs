@@ -15,8 +15,8 @@ use switchboard_config::Loaded;
 use switchboard_http::source_list;
 use switchboard_mcp_client::ConnectOptions;
 use switchboard_model::{
-    FailurePolicy, Plan, ProviderKind, ServerName, ServerPlan, Sharing, UpstreamToolList,
-    redact_url, render_duration,
+    FailurePolicy, Plan, ProviderKind, QuarantinedTool, ServerName, ServerPlan, Sharing,
+    UpstreamToolList, redact_url, render_duration,
 };
 use switchboard_providers::{ProviderInfo, ProviderOrigin, Providers};
 use switchboard_runtime::{
@@ -259,16 +259,19 @@ fn look_at_providers(plan: &Plan) -> Vec<Finding> {
     findings
 }
 
-/// Checks the admission of the servers' tools, and toolset patterns that match no tool.
+/// Checks the admission of the servers' tools, declarations that contradict their server, and toolset patterns that match
+/// no tool. A server that was not reached does not hide the findings about the others.
 async fn look_at_admission(
     loaded: &Loaded,
     plan: &Plan,
     away: &HashSet<ServerName>,
 ) -> Result<Vec<Finding>, Failure> {
     let mut plan = plan.clone();
+    let mut would_start = true;
     // Servers that could not be reached before get a short timeout.
     for server in plan.servers.iter_mut().filter(|server| away.contains(&server.spec.name)) {
         server.spec.connect_timeout = server.spec.connect_timeout.min(SECOND_LOOK);
+        would_start &= !std::mem::take(&mut server.required);
     }
     let options = BoardOptions {
         // A store in memory: the check leaves nothing behind.
@@ -281,7 +284,11 @@ async fn look_at_admission(
     match Board::start(plan, options, |_| {}).await {
         Ok(board) => {
             let says = format!("{} tools would be registered", board.catalog().tools().len());
-            let mut findings = vec![Finding::well("admission", says)];
+            let mut findings = Vec::new();
+            if would_start {
+                findings.push(Finding::well("admission", says));
+            }
+            findings.extend(look_at_declarations(&board));
             findings.extend(toolset_warnings(loaded, &board).into_iter().map(|warning| {
                 let place = warning.place.map(|place| format!("{place}: ")).unwrap_or_default();
                 let hint = warning.help;
@@ -291,7 +298,7 @@ async fn look_at_admission(
             end_board(&board).await;
             Ok(findings)
         }
-        // Servers that cannot be reached were already reported.
+        // Connections are `look_at_server`'s to report.
         Err(error) => Ok(error
             .failures
             .iter()
@@ -299,4 +306,14 @@ async fn look_at_admission(
             .map(|failure| Finding::ill("admission", failure.to_string(), None))
             .collect()),
     }
+}
+
+/// Findings about tools that are left out because their declaration contradicts their server.
+fn look_at_declarations(board: &Board) -> Vec<Finding> {
+    let snapshot = board.snapshot();
+    let finding = |(server, it): &(ServerName, QuarantinedTool)| {
+        let name = format!("{server}.{}", it.tool.as_deref().unwrap_or("(no name)"));
+        Finding::warning(format!("tool {name}"), format!("quarantined: {}", it.reason))
+    };
+    snapshot.quarantined().iter().map(finding).collect()
 }

@@ -11,6 +11,7 @@ use crate::args::Globals;
 use crate::backend::Backend;
 use crate::discovered::plan_with_discovered;
 use crate::embedded::{config_source, find_server, load_config};
+use crate::entry_fields::show_fields;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::remote::Remote;
@@ -98,10 +99,5 @@ fn print(detail: &ServerDetail, output: Output) {
     }
     let Some(Value::Object(declared)) = &detail.declared else { return };
     output.data("\nin the file:");
-    for (key, value) in declared {
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let origin = detail.origins.get(&format!("/{key}"));
-        let origin = origin.map(|origin| format!("  # {origin}")).unwrap_or_default();
-        output.data(&format!("  {key}: {text}{origin}"));
-    }
+    show_fields(declared, &detail.origins, output);
 }

@@ -42,10 +42,17 @@ fn patch(
         arguments: &wanted.argument,
         required: &wanted.required,
         optional: &wanted.optional,
+        hidden: &wanted.hidden,
+        choices: &wanted.choice,
+        defaults: &wanted.default,
+        items: &wanted.items,
+        properties: &wanted.properties,
+        values: &wanted.value,
     };
     let arguments = given.apply(present.and_then(|present| present.get("arguments")))?;
     let text = |text: &Option<String>| text.as_ref().map(|text| json!(text));
-    let texts = |texts: &[String]| (!texts.is_empty()).then(|| json!(texts));
+    let texts =
+        |texts: &[String], is_none: bool| (is_none || !texts.is_empty()).then(|| json!(texts));
     let enabled = match (wanted.enabled, wanted.disabled) {
         (true, _) => Some(json!(true)),
         (_, true) => Some(json!(false)),
@@ -56,11 +63,16 @@ fn patch(
     let fields = [
         ("type", text(&wanted.kind)),
         ("mcp-tool", text(&wanted.mcp_tool)),
+        ("id", text(&wanted.id)),
         ("description", text(&wanted.description)),
         ("template", text(&wanted.template)),
         ("provider", text(&wanted.provider)),
         ("model", text(&wanted.model)),
+        ("instructions", text(&wanted.instructions)),
+        ("tools", texts(&wanted.tools, false)),
+        ("max_depth", wanted.max_depth.map(|n| json!(n))),
         ("arguments", arguments),
+        ("validate_arguments", wanted.validate_arguments.map(|checks| json!(checks))),
         ("expose_as", text(&wanted.expose_as)),
         ("mode", wanted.mode.map(|mode| json!(AdmissionMode::from(mode).as_str()))),
         ("enabled", enabled),
@@ -70,9 +82,9 @@ fn patch(
         ("queue_timeout", text(&wanted.queue_timeout)),
         ("inactivity_timeout", text(&wanted.inactivity_timeout)),
         ("max_result_bytes", wanted.max_result_bytes.map(|n| json!(n))),
-        ("group", texts(&wanted.group)),
+        ("group", texts(&wanted.group, wanted.no_group)),
         ("state", text(&wanted.state)),
-        (states, texts(&wanted.applicable_state)),
+        (states, texts(&wanted.applicable_state, wanted.no_applicable_state)),
     ];
     Ok(with_unset(fields, &wanted.unset))
 }

@@ -1,13 +1,14 @@
-//! `tool show`: one tool, its limits and its arguments.
+//! `tool show`: one tool, its limits and its arguments; for a tool that is not there, its entry and the reason.
 
 use std::process::ExitCode;
 
 use comfy_table::Cell;
 use serde_json::Value;
-use switchboard_api::ToolView;
+use switchboard_api::{ToolDeclarationView, ToolView};
 
 use crate::args::Globals;
 use crate::backend::Backend;
+use crate::entry_fields::show_fields;
 use crate::failure::Failure;
 use crate::output::{Output, cell};
 
@@ -16,16 +17,45 @@ pub(crate) async fn run(
     name: &str,
     output: Output,
 ) -> Result<ExitCode, Failure> {
-    let backend = Backend::open_for_tool(globals, output, name).await?;
+    let backend = Backend::open_to_look_at_tool(globals, output, name).await?;
     let found = backend.tool(name).await;
+    let absent = match &found {
+        // An error here, such as for a role that may not see entries, adds nothing.
+        Err(failure) if failure.kind() == "unknown_tool" => {
+            backend.declaration(globals, name).await.ok().filter(|view| view.absent.is_some())
+        }
+        Ok(_) | Err(_) => None,
+    };
     backend.close().await;
-    let tool = found?;
-    if output.is_json() {
-        output.json(&tool);
-    } else {
-        show(&tool, output);
+    match (found, absent) {
+        (Ok(tool), _) if output.is_json() => output.json(&tool),
+        (Ok(tool), _) => show(&tool, output),
+        (Err(_), Some(absent)) if output.is_json() => output.json(&absent),
+        (Err(_), Some(absent)) => show_absent(&absent, output),
+        (Err(failure), None) => return Err(failure),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Shows a tool that is not in the catalog: the reason, and its entry with the place of each value.
+fn show_absent(view: &ToolDeclarationView, output: Output) {
+    output.data(&view.name);
+    if let Some(absent) = &view.absent {
+        output.data(&format!("not available: {}", absent.message));
+        if let Some(hint) = &absent.hint {
+            output.data(&format!("hint: {hint}"));
+        }
+    }
+    let Some(Value::Object(declared)) = &view.declared else { return };
+    output.data("\nin the file:");
+    // The file has the limits of a tool beside its other fields.
+    let mut fields = declared.clone();
+    if let Some(Value::Object(limits)) = fields.shift_remove("limits") {
+        fields.extend(limits);
+    }
+    let in_file = |pointer: &str| pointer.strip_prefix("/limits").unwrap_or(pointer).to_owned();
+    let origins = view.origins.iter().map(|(pointer, place)| (in_file(pointer), place.clone()));
+    show_fields(&fields, &origins.collect(), output);
 }
 
 fn show(tool: &ToolView, output: Output) {

@@ -118,6 +118,174 @@ fn a_read_only_file_and_a_missing_one_have_a_way_out() {
     assert!(outcome.stderr.contains("switchboard"), "{}", outcome.all());
 }
 
+/// Every option about arguments, groups and states.
+const SET_FIND: [&str; 30] = [
+    "tool",
+    "set",
+    "one.find",
+    "--argument",
+    "unit:string:The unit",
+    "--argument",
+    "to:array:Whom",
+    "--argument",
+    "at:object:Where",
+    "--argument",
+    "n:integer:How many",
+    "--enum",
+    "unit=celsius",
+    "--enum",
+    "unit=kelvin",
+    "--default",
+    "unit=kelvin",
+    "--items",
+    r#"to={"type": "string"}"#,
+    "--properties",
+    r#"at={"zip": {"type": "string"}}"#,
+    "--value",
+    "n=7",
+    "--validate-arguments",
+    "false",
+    "--no-group",
+    "--applicable-state",
+    "ready",
+    "--state",
+    "done",
+];
+
+/// Every option about prompt tools.
+const SET_ASK: [&str; 23] = [
+    "tool",
+    "set",
+    "ask",
+    "--type",
+    "prompt",
+    "--id",
+    "ask-tool",
+    "--template",
+    "Say {{ what }}",
+    "--argument",
+    "what:string:What",
+    "--provider",
+    "demo",
+    "--model",
+    "demo",
+    "--instructions",
+    "Be brief",
+    "--tool",
+    "one.*",
+    "--tool",
+    "local.*",
+    "--max-depth",
+    "2",
+];
+
+#[tokio::test]
+async fn every_field_of_an_entry_can_be_set_in_the_file_and_at_a_running_instance() {
+    let one = server([Tool::echo("find")]).await;
+    let home = Home::new(format!(
+        "switchboard:\n  toolbox:\n    tools: []\n    mcps:\n      - {{name: one, url: \"{}\", mode: dynamic, \
+         default_tool_config: {{}}}}\n",
+        one.url()
+    ));
+    let serve = home.serve().await;
+    let mut written = Vec::new();
+    for more in [&["--url", &*serve.url][..], &[]] {
+        home.run(&[&SET_FIND[..], more].concat()).expect(0);
+        home.run(&[&SET_ASK[..], more].concat()).expect(0);
+        written.push(text(&home));
+        if !more.is_empty() {
+            home.line("tool delete ask").expect(0);
+            home.line("tool delete one.find").expect(0);
+        }
+    }
+    assert_eq!(written[0], written[1], "both ways write the same");
+    for line in [
+        "enum:\n              - celsius\n              - kelvin\n",
+        "default: kelvin",
+        "items:\n              type: string",
+        "properties:\n              zip:\n                type: string",
+        "value: 7",
+        "validate_arguments: false",
+        "group: []",
+        "state: done",
+        "type: prompt\n",
+        "id: ask-tool",
+        "template: \"Say {{ what }}\"",
+        "instructions: \"Be brief\"",
+        "tools:\n          - \"one.*\"\n          - \"local.*\"",
+        "max_depth: 2",
+    ] {
+        assert!(written[0].contains(line), "{line}\n{}", written[0]);
+    }
+    let called = home.run(&["tool", "call", "one.find", r#"{"unit": "x"}"#]).expect(0).stdout;
+    assert_eq!(called, "{\"n\":7,\"unit\":\"x\"}\n", "not checked, and with the fixed value");
+    let asked = home.run(&["tool", "call", "local.ask", "--arg", "what=hello"]).expect(0).stdout;
+    assert!(asked.contains("Say hello") && asked.contains("one__find"), "{asked}");
+    let refused = home.run(&["tool", "set", "one.find", "--default", "unit=fahrenheit"]).expect(1);
+    assert!(refused.stderr.contains("default"), "{}", refused.all());
+    assert_eq!(text(&home), written[1]);
+}
+
+#[tokio::test]
+async fn a_tool_that_is_not_there_is_shown_with_its_entry_and_the_reason() {
+    let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}}});
+    let one =
+        server([Tool::echo("find"), Tool::echo("delete"), Tool::echo("odd").schema(schema)]).await;
+    let home = Home::new(format!(
+        "switchboard:\n  toolbox:\n    tools:\n      - {{name: one.find, enabled: false, timeout: 5s}}\n      \
+         - {{name: one.missing, description: Gone}}\n      - {{name: down.find, max_instances: 2}}\n      \
+         - {{name: one.odd, arguments: [{{name: a, value: text}}]}}\n      - {{name: nowhere}}\n    mcps:\n      \
+         - {{name: one, url: \"{}\", mode: dynamic, default_tool_config: {{}}, tool_denylist: [delete]}}\n      \
+         - {{name: down, url: \"http://127.0.0.1:1/mcp\", mode: dynamic, default_tool_config: {{}}, required: false}}\n",
+        one.url()
+    ));
+    let serve = home.serve().await;
+    for more in [&[][..], &["--url", &*serve.url]] {
+        let show =
+            |name: &str| home.run(&[&["tool", "show", name], more].concat()).expect(0).stdout;
+        let check = |name: &str, reason: &str, lines: &[&str]| {
+            let shown = show(name);
+            let expected = format!("{name}\nnot available: {reason}");
+            assert!(shown.starts_with(&expected), "{shown}");
+            for line in lines {
+                assert!(shown.contains(line), "{line}\n{shown}");
+            }
+        };
+        check(
+            "one.find",
+            "the entry 'one.find' in toolbox.tools says `enabled: false`\nhint: `switchboard tool set one.find --enabled`",
+            &["in the file:\n  enabled: false  # ", "  timeout: 5s  # "],
+        );
+        check("one.missing", "MCP server 'one' does not offer it\n", &["  description: Gone  # "]);
+        check(
+            "down.find",
+            "MCP server 'down' is unavailable: cannot connect",
+            &["  max_instances: 2"],
+        );
+        check("nowhere", "MCP server 'down' is unavailable", &[]);
+        check(
+            "one.odd",
+            "MCP server 'one' has it, but its entry in the configuration is wrong",
+            &["***"],
+        );
+        check(
+            "one.delete",
+            "`tool_allowlist` or `tool_denylist` of MCP server 'one' leaves it out",
+            &[],
+        );
+        let json = home.run(&[&["tool", "show", "one.find", "--json"], more].concat()).expect(0);
+        assert_eq!(json.json()["absent"]["reason"], "disabled");
+        let unknown = home.run(&[&["tool", "show", "one.finds"], more].concat()).expect(2);
+        assert!(unknown.stderr.contains("there is no tool 'one.finds'"), "{}", unknown.all());
+    }
+    let doctor = home.line("doctor").expect(0).stdout;
+    assert!(
+        doctor
+            .contains("warn tool one.odd: quarantined: its entry in the configuration is wrong: "),
+        "{doctor}"
+    );
+}
+
 #[tokio::test]
 async fn tools_and_servers_are_managed_at_a_running_instance() {
     let (one, two) = (server([Tool::echo("a")]).await, server([Tool::echo("b")]).await);

@@ -12,5 +12,6 @@ mod restarts;
 mod switching;
 mod talk;
 mod thinking;
+mod tool_arguments;
 
-use switchboard_test_program::{chat, events, support};
+use switchboard_test_program::{chat, events, peer, support};

@@ -91,7 +91,7 @@ async fn reloads_and_edits_keep_the_discovered_servers_and_the_file_wins() {
     assert_eq!(config.reload().await, ReloadOutcome::Unchanged);
 
     let renamed = with_discovery(&[dynamic("other", &own)], SOURCE_A);
-    file.rewrite(renamed);
+    file.rewrite(&renamed);
     assert_eq!(config.reload().await, ReloadOutcome::Applied);
     assert_eq!(names(board), ["other.own", "one.x"]);
     assert_eq!(one.stats().initialize_count, 1, "it stays connected");
