@@ -52,6 +52,8 @@ pub enum FaultKind {
     TooLong,
     /// The provider rejected the request as invalid.
     BadRequest,
+    /// The model has no native tool calls, and the strategy is `native`.
+    NoNativeTools,
     /// A content filter of the provider stopped the request or the answer.
     Refused,
     /// An internal error of the provider.
@@ -113,6 +115,7 @@ impl FaultKind {
             Self::NotFound => "not_found",
             Self::TooLong => "too_long",
             Self::BadRequest => "bad_request",
+            Self::NoNativeTools => "no_native_tools",
             Self::Refused => "refused",
             Self::Provider => "provider_error",
             Self::Unreachable => "unreachable",
@@ -134,7 +137,8 @@ impl FaultKind {
             | Self::Quota
             | Self::NotFound
             | Self::TooLong
-            | Self::Blocked => Blame::You,
+            | Self::Blocked
+            | Self::NoNativeTools => Blame::You,
             Self::RateLimited
             | Self::Overloaded
             | Self::Provider
@@ -165,6 +169,7 @@ impl FaultKind {
             | Self::NotFound
             | Self::TooLong
             | Self::BadRequest
+            | Self::NoNativeTools
             | Self::Refused
             | Self::TooLarge
             | Self::Blocked => false,
@@ -191,6 +196,9 @@ impl FaultKind {
             Self::TooLong => "begin a new session, or leave messages out with an overlay",
             Self::BadRequest => {
                 "the provider rejected the request: its message says why; if the message does not help, report it as a bug"
+            }
+            Self::NoNativeTools => {
+                "use `strategy: react`, in the message, the session or the provider, or choose another model"
             }
             Self::Refused => "the provider's content filter stopped this: rephrase the message",
             Self::Unreachable => "check the network, and the address of the provider",

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde_json::{Map, Value, json};
 use switchboard_api::{ServerDetail, ToolDeclarationView};
-use switchboard_config::{ConfigEdit, ConfigText, EntryList};
+use switchboard_config::{ConfigEdit, ConfigProblem, ConfigText, EntryList};
 use switchboard_http::entry_values::{declaration_of, fields_of};
 
 use crate::args::Globals;
@@ -58,7 +58,18 @@ impl EntryChange<'_> {
         if output.is_json() {
             output.json(&answer);
         } else {
-            output.data(&format!("{}: in force at {}", self.name, remote.address()));
+            let (name, address) = (self.name, remote.address());
+            let is_same = etag.is_some() && answer["etag"].as_str() == etag.as_deref();
+            output.data(&if is_same {
+                format!("{name}: nothing to change at {address}")
+            } else {
+                format!("{name}: in force at {address}")
+            });
+            if self.list == EntryList::Tools && answer["server"].is_null() {
+                let why = answer["absent"]["message"].as_str();
+                let why = why.unwrap_or("no server offers it at the moment");
+                output.warn(&format!("the tool cannot be used: {why}"));
+            }
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -152,20 +163,33 @@ impl EntryChange<'_> {
         edit: ConfigEdit,
         output: Output,
     ) -> Result<ExitCode, Failure> {
-        let proposed = config_source(globals).propose(&[edit])?;
+        let source = config_source(globals);
+        let before = source.load().map(|loaded| loaded.warnings).unwrap_or_default();
+        let proposed = source.propose(&[edit])?;
         let (file, is_change) = (proposed.path().display().to_string(), proposed.is_change());
         if !self.dry_run {
             proposed.write()?;
         }
-        let warnings: Vec<_> = proposed.loaded().warnings.iter().map(ToString::to_string).collect();
+        let warnings = &proposed.loaded().warnings;
+        let added = added_warnings(&before, warnings);
+        let others = warnings.len() - added.len();
         if output.is_json() {
             let diff = if is_change { proposed.diff() } else { String::new() };
-            let document = json!({"file": file, "name": self.name, "changed": is_change, "dry_run": self.dry_run, "diff": diff, "warnings": warnings});
+            let told = |it: &&ConfigProblem| json!({"path": it.path, "message": it.message});
+            let told: Vec<_> = added.iter().map(told).collect();
+            let document = json!({
+                "file": file, "name": self.name, "changed": is_change, "dry_run": self.dry_run, "diff": diff,
+                "warnings": told, "other_warnings": others
+            });
             output.json(&document);
             return Ok(ExitCode::SUCCESS);
         }
-        for warning in &warnings {
-            output.warn(warning);
+        for warning in &added {
+            output.warn(&warning.to_string());
+        }
+        if others > 0 {
+            let noun = if others == 1 { "warning" } else { "warnings" };
+            output.note(&format!("{others} other {noun}: run `switchboard check`"));
         }
         match (is_change, self.dry_run) {
             (false, _) => output.data(&format!("{file}: nothing to change")),
@@ -174,4 +198,22 @@ impl EntryChange<'_> {
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// The warnings that were not there before. An edit may move entries, so their positions do not count.
+fn added_warnings<'a>(
+    before: &[ConfigProblem],
+    after: &'a [ConfigProblem],
+) -> Vec<&'a ConfigProblem> {
+    let subject = |it: &ConfigProblem| {
+        let path = it.path.as_deref().unwrap_or_default();
+        let keys: String = path.chars().filter(|c| !c.is_ascii_digit()).collect();
+        (keys, it.message.clone())
+    };
+    let mut known: Vec<_> = before.iter().map(subject).collect();
+    let mut is_new = |it: &&ConfigProblem| {
+        let found = known.iter().position(|known| *known == subject(it));
+        found.map(|at| known.swap_remove(at)).is_none()
+    };
+    after.iter().filter(|it| is_new(it)).collect()
 }

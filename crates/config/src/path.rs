@@ -16,11 +16,12 @@ enum Segment {
 const SERVER_SECRETS: [&str; 3] = ["auth", "headers", "env"];
 /// The keys of a provider entry that hold no secret. All other keys count as secret, so that a key under a misspelt
 /// `api_key` is redacted too.
-const PROVIDER_PLAIN: [&str; 18] = [
+const PROVIDER_PLAIN: [&str; 19] = [
     "name",
     "kind",
     "base_url",
     "model",
+    "models",
     "instructions",
     "max_output_tokens",
     "temperature",

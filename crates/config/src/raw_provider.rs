@@ -68,6 +68,9 @@ pub(crate) struct RawProvider {
     /// `react` lists the tools in the prompt and reads actions from the text of the answers. Default: `native`, and
     /// `react` if `native_tools` is false.
     pub(crate) strategy: Option<RawStrategy>,
+    /// Settings of single models, by the name of the model. `*` stands for any text; the longest pattern that matches decides.
+    #[schemars(extend("examples" = [{"llama3*": {"strategy": "react"}}]))]
+    pub(crate) models: Option<BTreeMap<String, RawModelRule>>,
     /// Whether its models have native tool calls. A backend that refuses a request because of its tools is noticed without
     /// this setting.
     #[schemars(extend("default" = true))]
@@ -82,6 +85,16 @@ pub(crate) struct RawProvider {
     /// How long one answer may take.
     #[schemars(extend("default" = model::render_duration(model::DEFAULT_PROVIDER_TOTAL_TIMEOUT)))]
     pub(crate) total_timeout: Option<RawDuration>,
+}
+
+/// The settings of the models of a provider whose names match a pattern.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ModelRule")]
+pub(crate) struct RawModelRule {
+    /// How these models use tools: as `strategy` of the provider, which it replaces.
+    #[schemars(required)]
+    pub(crate) strategy: Option<RawStrategy>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]

@@ -281,6 +281,7 @@ fn provider_entry(provider: &ProviderPlan, at: At<'_>, source: &SourceText<'_>) 
     fields.put_written("tool_schema", is_chosen.then(|| json!(tool_schema.as_str())));
     let strategy = provider.strategy.map(|strategy| json!(strategy.as_str()));
     fields.put_written("strategy", strategy);
+    fields.put_as_written("models");
     fields.put_written("native_tools", (!provider.has_native_tools).then(|| json!(false)));
     fields.put_written("react_template", text(&provider.react_template));
     fields.put("idle_timeout", json!(render_duration(provider.idle_timeout)));

@@ -3,8 +3,8 @@
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use switchboard_api::Problem;
-use switchboard_model::{CallError, CallErrorKind, CallId};
+use switchboard_api::{FieldError, Problem};
+use switchboard_model::{ArgumentFault, CallError, CallErrorKind, CallId};
 use switchboard_store::{StoreError, StoreFailure};
 
 /// An error response.
@@ -31,6 +31,11 @@ impl ProblemResponse {
         let mut problem =
             Problem::new(error.kind.as_str(), status_of(error.kind).as_u16(), &*error.message);
         problem.hint = error.hint();
+        let field = |fault: &ArgumentFault| FieldError {
+            path: fault.path.clone(),
+            message: fault.message.clone(),
+        };
+        problem.errors = error.faults.iter().map(field).collect();
         problem.call = call.map(ToString::to_string);
         Self(Box::new(problem))
     }

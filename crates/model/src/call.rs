@@ -215,6 +215,24 @@ pub struct CallError {
     pub message: String,
     /// The ways out, each for those who can take it.
     pub hints: Vec<Hint>,
+    /// The errors of single arguments, if the arguments do not fit.
+    pub faults: Box<[ArgumentFault]>,
+}
+
+/// An error in the arguments of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArgumentFault {
+    /// The JSON pointer of the argument; empty for the arguments as a whole.
+    pub path: String,
+    pub message: String,
+}
+
+impl ArgumentFault {
+    /// An error in the argument of this name.
+    pub fn of(argument: &str, message: impl Into<String>) -> Self {
+        let path = format!("/{}", argument.replace('~', "~0").replace('/', "~1"));
+        Self { path, message: message.into() }
+    }
 }
 
 /// A way out of a failure, and who can take it.
@@ -236,7 +254,7 @@ pub enum HintAudience {
 impl CallError {
     /// A failure without a hint.
     pub fn new(kind: CallErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hints: Vec::new() }
+        Self { kind, message: message.into(), hints: Vec::new(), faults: Box::default() }
     }
 
     /// Adds a hint that says what the caller itself can do about the error.
@@ -249,6 +267,12 @@ impl CallError {
     #[must_use]
     pub fn with_operator_hint(self, text: impl Into<String>) -> Self {
         self.and_hint(HintAudience::Operator, text.into())
+    }
+
+    /// Names the single arguments that are wrong.
+    #[must_use]
+    pub fn with_faults(self, faults: Vec<ArgumentFault>) -> Self {
+        Self { faults: faults.into(), ..self }
     }
 
     fn and_hint(mut self, audience: HintAudience, text: String) -> Self {

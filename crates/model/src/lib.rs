@@ -28,8 +28,8 @@ pub use agent::{AgentLimits, AgentPlan};
 pub use argument::{ArgumentSource, ArgumentSpec, ArgumentType, FixedValue, ToolGrouping};
 pub use attached::{AttachedServer, HttpTransport};
 pub use call::{
-    CallError, CallErrorKind, CallId, CallOutcome, CallRecord, Fault, Hint, HintAudience, Retry,
-    ToolResult,
+    ArgumentFault, CallError, CallErrorKind, CallId, CallOutcome, CallRecord, Fault, Hint,
+    HintAudience, Retry, ToolResult,
 };
 pub use caller::{Caller, ClientInfo, Face, Role};
 pub use connect_error::{ConnectError, ConnectErrorKind};
@@ -62,8 +62,8 @@ pub use plan::{
 pub use prompt_tool::{DEFAULT_PROMPT_DEPTH, PromptToolPlan};
 pub use provider::{
     BUILT_IN_PROVIDERS, DEFAULT_PROVIDER_IDLE_TIMEOUT, DEFAULT_PROVIDER_TOTAL_TIMEOUT, Effort,
-    ModelSettings, ProviderAuth, ProviderKind, ProviderPlan, ToolSchemaForm, ToolStrategy,
-    UnknownProviderKind, UnknownStrategy,
+    ModelRule, ModelSettings, ProviderAuth, ProviderKind, ProviderPlan, ToolSchemaForm,
+    ToolStrategy, UnknownProviderKind, UnknownStrategy,
 };
 pub use secret::{Secret, redact_url};
 pub use server::{

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use url::Url;
+use wildmatch::WildMatch;
 
 use crate::Secret;
 
@@ -219,6 +220,8 @@ pub struct ProviderPlan {
     pub tool_schema: ToolSchemaForm,
     /// The strategy of sessions and turns that choose none; `None` follows from `has_native_tools`.
     pub strategy: Option<ToolStrategy>,
+    /// The strategies of single models.
+    pub models: Vec<ModelRule>,
     /// Whether its models have native tool calls.
     pub has_native_tools: bool,
     /// The template of the prompt of ReACT turns; `None` is the built-in one.
@@ -249,6 +252,7 @@ impl ProviderPlan {
             project: None,
             tool_schema: ToolSchemaForm::Auto,
             strategy: None,
+            models: Vec::new(),
             has_native_tools: true,
             react_template: None,
             idle_timeout: DEFAULT_PROVIDER_IDLE_TIMEOUT,
@@ -256,11 +260,35 @@ impl ProviderPlan {
         }
     }
 
+    /// The strategy that the configuration names for a model: that of its rule, else that of the provider. The longest
+    /// pattern decides, because it is the most specific one.
+    pub fn named_strategy(&self, model: Option<&str>) -> Option<ToolStrategy> {
+        let rule = model.and_then(|model| {
+            let matching = self.models.iter().filter(|rule| rule.matches(model));
+            matching.max_by_key(|rule| (rule.pattern == model, rule.pattern.len()))
+        });
+        rule.map(|rule| rule.strategy).or(self.strategy)
+    }
+
     /// The strategy of sessions and turns that choose none.
-    pub fn default_strategy(&self) -> ToolStrategy {
+    pub fn default_strategy(&self, model: Option<&str>) -> ToolStrategy {
         let fallback =
             if self.has_native_tools { ToolStrategy::Native } else { ToolStrategy::React };
-        self.strategy.unwrap_or(fallback)
+        self.named_strategy(model).unwrap_or(fallback)
+    }
+}
+
+/// The settings of the models whose names match a pattern.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelRule {
+    /// A name, in which `*` stands for any text.
+    pub pattern: String,
+    pub strategy: ToolStrategy,
+}
+
+impl ModelRule {
+    fn matches(&self, model: &str) -> bool {
+        WildMatch::new(&self.pattern).matches(model)
     }
 }
 
@@ -288,11 +316,33 @@ mod tests {
         let check = |strategy, has_native_tools, expected| {
             let plan = ProviderPlan::new("p", ProviderKind::OpenAiChat);
             let plan = ProviderPlan { strategy, has_native_tools, ..plan };
-            assert_eq!(plan.default_strategy(), expected);
+            assert_eq!(plan.default_strategy(None), expected);
         };
         check(None, true, ToolStrategy::Native);
         check(None, false, ToolStrategy::React);
         check(Some(ToolStrategy::React), true, ToolStrategy::React);
+    }
+
+    #[test]
+    fn the_most_specific_rule_of_a_model_stands_before_the_provider() {
+        let rule = |pattern: &str, strategy| ModelRule { pattern: pattern.into(), strategy };
+        let plan = ProviderPlan {
+            models: vec![
+                rule("llama3*", ToolStrategy::React),
+                rule("llama3.3-tools*", ToolStrategy::Native),
+                rule("*", ToolStrategy::Native),
+                rule("gemma", ToolStrategy::React),
+            ],
+            has_native_tools: false,
+            ..ProviderPlan::new("p", ProviderKind::OpenAiChat)
+        };
+        let check = |model, expected| assert_eq!(plan.named_strategy(model), expected, "{model:?}");
+        check(Some("llama3:8b"), Some(ToolStrategy::React));
+        check(Some("llama3.3-tools:8b"), Some(ToolStrategy::Native));
+        check(Some("gemma"), Some(ToolStrategy::React));
+        check(Some("gemma2"), Some(ToolStrategy::Native));
+        check(None, None);
+        assert_eq!(plan.default_strategy(None), ToolStrategy::React);
     }
 
     #[test]

@@ -119,7 +119,7 @@ impl Providers {
                 model: endpoint.default_model().map(str::to_owned),
                 base_url: endpoint.base_url().map(redact_url),
                 has_credentials: endpoint.has_credentials(),
-                strategy: plan.default_strategy(),
+                strategy: plan.default_strategy(endpoint.default_model()),
                 has_native_tools: plan.has_native_tools,
                 source: endpoint.origin(),
             }

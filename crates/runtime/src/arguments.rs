@@ -2,7 +2,7 @@
 //! that the configuration gives.
 
 use serde_json::{Map, Value};
-use switchboard_model::{ArgumentSource, ArgumentSpec, CallError, CallErrorKind};
+use switchboard_model::{ArgumentFault, ArgumentSource, ArgumentSpec, CallError, CallErrorKind};
 use switchboard_protocol::{push_string, read_unique};
 use switchboard_registry::CatalogTool;
 use switchboard_schema::{Complaint, kind_of};
@@ -31,7 +31,9 @@ pub(crate) fn check_arguments(
     // Errors about arguments that are not a JSON object, or not JSON, do not quote them.
     let invalid = |reason: String| {
         let message = format!("the arguments of {} {reason}", described(tool));
-        let error = CallError::new(CallErrorKind::InvalidArguments, message);
+        let fault = ArgumentFault { path: String::new(), message: reason.clone() };
+        let error =
+            CallError::new(CallErrorKind::InvalidArguments, message).with_faults(vec![fault]);
         Err(RefusedArguments { error, recorded: format!("the arguments {reason}") })
     };
     let arguments = match read_unique(&text) {
@@ -68,7 +70,8 @@ fn refuse_hidden(
         given.name
     );
     let message = format!("the arguments of {} do not fit: {reason}", described(tool));
-    let error = CallError::new(CallErrorKind::InvalidArguments, message);
+    let fault = ArgumentFault::of(&given.name, reason.clone());
+    let error = CallError::new(CallErrorKind::InvalidArguments, message).with_faults(vec![fault]);
     Err(RefusedArguments { error, recorded: format!("the arguments do not fit: {reason}") })
 }
 
@@ -132,10 +135,15 @@ fn check_object(
     checker.check(arguments).or_else(without_nulls).map_err(|complaints| {
         let masked: Vec<_> = complaints.iter().map(Complaint::masked).collect();
         let recorded = format!("the arguments do not fit: {}", masked.join("; "));
+        let fault = |complaint: &Complaint| ArgumentFault {
+            path: complaint.path().to_owned(),
+            message: complaint.to_string(),
+        };
+        let faults = complaints.iter().map(fault).collect();
         let complaints: Vec<_> = complaints.iter().map(ToString::to_string).collect();
         let message =
             format!("the arguments of {} do not fit: {}", described(tool), complaints.join("; "));
-        let error = CallError::new(CallErrorKind::InvalidArguments, message);
+        let error = CallError::new(CallErrorKind::InvalidArguments, message).with_faults(faults);
         let error = match tool.owner {
             None => {
                 let show = format!("`switchboard tool show {}` shows its schema", tool.name);

@@ -1,23 +1,19 @@
 //! Checks arguments without calling the tool.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
+use switchboard_model::ArgumentFault;
 use switchboard_schema::kind_of;
 
 use crate::board::Board;
-
-/// An error in the arguments of a call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ArgumentFault {
-    /// The JSON pointer of the argument; empty for the arguments as a whole.
-    pub path: String,
-    pub message: String,
-}
 
 impl Board {
     /// The errors for which a call of the tool with these arguments would be refused; `None` if there is no such tool.
     pub fn check_arguments(&self, tool: &str, arguments: &Value) -> Option<Vec<ArgumentFault>> {
         let snapshot = self.snapshot();
         let tool = snapshot.catalog().resolve(tool).ok()?;
+        let none = Value::Object(Map::new());
+        // As in a call, arguments that are absent are an empty object.
+        let arguments = if arguments.is_null() { &none } else { arguments };
         let Value::Object(members) = arguments else {
             let message = format!("must be a JSON object, not {}", kind_of(arguments));
             return Some(vec![ArgumentFault { path: String::new(), message }]);
@@ -26,9 +22,9 @@ impl Board {
         let hidden = declared.filter(|argument| !argument.is_shown());
         let mut faults: Vec<_> = hidden
             .filter(|argument| members.contains_key(&argument.name))
-            .map(|argument| ArgumentFault {
-                path: format!("/{}", argument.name.replace('~', "~0").replace('/', "~1")),
-                message: format!("argument `{}` is set by the configuration", argument.name),
+            .map(|argument| {
+                let message = format!("argument `{}` is set by the configuration", argument.name);
+                ArgumentFault::of(&argument.name, message)
             })
             .collect();
         let compiled = snapshot.compiled(tool)?;

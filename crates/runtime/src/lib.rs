@@ -60,7 +60,6 @@ mod supervisor;
 mod tokens;
 mod waiting;
 
-pub use arguments_check::ArgumentFault;
 pub use attach::MAX_SERVERS_PER_OWNER;
 pub use attach_error::AttachError;
 pub use board::{Board, BoardOptions};

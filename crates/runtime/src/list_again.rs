@@ -71,12 +71,16 @@ impl Board {
             if !listed.contains(&true) {
                 return false;
             }
-            let (reply, answer) = oneshot::channel();
-            // An error means that the board is shutting down.
-            let Ok(place) = self.orders.reserve().await else { return false };
-            place.send(ReconcilerOrder::Reconcile(reply));
-            answer.await.is_ok()
+            self.reconcile().await
         };
         tokio::time::timeout(PATIENCE, listing).await.unwrap_or_default()
+    }
+
+    /// Returns when the catalog has what the servers have listed until now; `false` if the board is shutting down.
+    pub(crate) async fn reconcile(&self) -> bool {
+        let (reply, answer) = oneshot::channel();
+        let Ok(place) = self.orders.reserve().await else { return false };
+        place.send(ReconcilerOrder::Reconcile(reply));
+        answer.await.is_ok()
     }
 }

@@ -12,10 +12,16 @@ const WAIT: Duration = Duration::from_secs(30);
 
 impl Board {
     /// Connects a configured server anew: now, and not after the pause of the next retry. Running calls end on the old
-    /// connection. Returns the status after the attempt, or after half a minute; `None` if there is no such server.
+    /// connection. An attempt that runs already counts. Returns the status after the attempt, or after half a minute;
+    /// `None` if there is no such server.
     pub async fn reconnect(&self, name: &ServerName) -> Option<ServerStatus> {
         let server = self.published.load().servers.get(name).cloned()?;
-        let _still_connecting = tokio::time::timeout(WAIT, server.reconnect()).await;
+        let connected = async {
+            server.reconnect().await;
+            // The catalog has the tools of the new list then.
+            self.reconcile().await;
+        };
+        let _still_connecting = tokio::time::timeout(WAIT, connected).await;
         Some(server.status())
     }
 }

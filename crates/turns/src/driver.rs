@@ -443,7 +443,14 @@ impl Driver {
             }
             match asked {
                 Ok(stream) => self.state.stream = Some(stream),
-                Err(fault) => return vec![ModelEvent::Failed(Box::new(fault))],
+                Err(fault) => {
+                    let kind = if self.lacks_native_tools(&fault) {
+                        FaultKind::NoNativeTools
+                    } else {
+                        fault.kind
+                    };
+                    return vec![ModelEvent::Failed(Box::new(ModelFault { kind, ..fault }))];
+                }
             }
         }
         let heard = match &mut self.state.stream {
@@ -480,11 +487,16 @@ impl Driver {
     /// Whether a refused request is repeated as a ReACT request: the model has no native tool calls, and nobody insists
     /// on them.
     fn may_go_on_with_react(&self, fault: &ModelFault) -> bool {
+        let is_open = self.state.asked.as_ref().is_some_and(|asked| !asked.chosen.is_explicit);
+        is_open && self.lacks_native_tools(fault)
+    }
+
+    /// Whether the request was refused because it declares tools.
+    fn lacks_native_tools(&self, fault: &ModelFault) -> bool {
         let has_tools = self.state.request.as_ref().is_some_and(|request| {
             request.reader.is_none() && !request.tools.base.tools.is_empty()
         });
-        let is_open = self.state.asked.as_ref().is_some_and(|asked| !asked.chosen.is_explicit);
-        has_tools && is_open && refuses_tools(fault)
+        has_tools && refuses_tools(fault)
     }
 
     /// Prepares the refused request again with the strategy react, for the rest of the turn.

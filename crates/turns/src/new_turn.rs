@@ -155,13 +155,12 @@ impl ChosenStrategy {
     /// The strategy of a model if neither a turn nor a session names one.
     pub(crate) fn of_provider(endpoint: &ProviderEndpoint, model: &str) -> Self {
         let plan = endpoint.plan();
-        let strategy = match plan.default_strategy() {
-            ToolStrategy::Native if plan.strategy.is_none() && endpoint.lacks_tools(model) => {
-                ToolStrategy::React
-            }
+        let named = plan.named_strategy(Some(model));
+        let strategy = named.unwrap_or_else(|| match plan.default_strategy(None) {
+            ToolStrategy::Native if endpoint.lacks_tools(model) => ToolStrategy::React,
             strategy => strategy,
-        };
-        Self { strategy, is_explicit: plan.strategy.is_some() }
+        });
+        Self { strategy, is_explicit: named.is_some() }
     }
 }
 

@@ -322,3 +322,46 @@ async fn tools_and_servers_are_managed_at_a_running_instance() {
     let called = there(&["tool", "invoke", "one.a", "-P", "{\"n\": 1}"]).expect(0);
     assert!(called.stdout.contains('1'), "{}", called.all());
 }
+
+#[test]
+fn tool_set_tells_only_of_the_warnings_that_it_adds() {
+    let home = Home::new(
+        "switchboard:\n  toolbox:\n    tools:\n      - {name: gone.a}\n      - {name: gone.b}\n    mcps:\n      \
+         - {name: one, command: x, mode: dynamic, default_tool_config: {}}\n",
+    );
+    let before = home.line("check --json").expect(0).json();
+    assert_eq!(before["warnings"].as_array().unwrap().len(), 2, "{before:#}");
+    let outcome = home.line("tool set one.x --timeout 5s").expect(0);
+    assert!(!outcome.all().contains("gone"), "{}", outcome.all());
+    assert!(
+        outcome.all().contains("2 other warnings: run `switchboard check`"),
+        "{}",
+        outcome.all()
+    );
+    let added = home.line("tool set gone.c --timeout 5s --json").expect(0).json();
+    assert_eq!(added["other_warnings"], 2, "{added:#}");
+    let warnings = added["warnings"].as_array().unwrap();
+    assert_eq!(warnings.len(), 1, "{added:#}");
+    assert!(warnings[0]["path"].as_str().unwrap().contains("tools[3]"), "{added:#}");
+    assert!(warnings[0]["message"].as_str().unwrap().contains("gone"), "{added:#}");
+    // The entries after it move up, and their warnings are no new ones.
+    let removed = home.line("tool delete gone.a --json").expect(0).json();
+    assert_eq!((&removed["warnings"], &removed["other_warnings"]), (&json!([]), &json!(2)));
+}
+
+#[tokio::test]
+async fn a_change_at_a_running_instance_says_what_it_did_not_achieve() {
+    let one = server([Tool::echo("a")]).await;
+    let home = Home::new(format!(
+        "switchboard:\n  toolbox:\n    mcps:\n      - {{name: one, url: \"{}\", mode: dynamic, default_tool_config: {{}}}}\n",
+        one.url()
+    ));
+    let serve = home.serve().await;
+    let there = |arguments: &[&str]| home.run(&[arguments, &["--url", &serve.url]].concat());
+    let set = there(&["tool", "set", "one.a", "--timeout", "5s"]).expect(0);
+    assert!(set.stdout.starts_with("one.a: in force at "), "{}", set.all());
+    let again = there(&["tool", "set", "one.a", "--timeout", "5s"]).expect(0);
+    assert!(again.stdout.starts_with("one.a: nothing to change at "), "{}", again.all());
+    let absent = there(&["tool", "set", "one.gone", "--timeout", "5s"]).expect(0);
+    assert!(absent.stderr.contains("the tool cannot be used: "), "{}", absent.all());
+}

@@ -193,6 +193,11 @@ async fn a_model_whose_backend_refuses_tools_goes_on_with_react_and_is_remembere
     let turn = talk.turn(json!({"message": "hi", "strategy": "native"})).await;
     assert_eq!(turn["status"], "failed", "{turn:#}");
     assert!(turn["error"]["message"].as_str().unwrap().contains("does not support tools"));
+    assert_eq!(
+        (&turn["error"]["kind"], &turn["error"]["blame"]),
+        (&json!("no_native_tools"), &json!("you"))
+    );
+    assert!(turn["error"]["advice"].as_str().unwrap().contains("`strategy: react`"), "{turn}");
     assert!(!lab.serve.stderr().contains(SECRET));
 }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use http::HeaderValue;
 use serde_json::Value as Json;
 use switchboard_model::{
-    DEFAULT_PROVIDER_IDLE_TIMEOUT, DEFAULT_PROVIDER_TOTAL_TIMEOUT, Effort, ModelSettings,
-    ProviderAuth, ProviderKind, ProviderPlan, Secret, ToolSchemaForm, ToolStrategy,
+    DEFAULT_PROVIDER_IDLE_TIMEOUT, DEFAULT_PROVIDER_TOTAL_TIMEOUT, Effort, ModelRule,
+    ModelSettings, ProviderAuth, ProviderKind, ProviderPlan, Secret, ToolSchemaForm, ToolStrategy,
     is_on_this_machine,
 };
 use switchboard_react::PromptTemplate;
@@ -14,7 +14,9 @@ use url::Url;
 
 use super::{At, Planner, entries};
 use crate::problem::ConfigProblem;
-use crate::raw_provider::{RawEffort, RawProvider, RawProviderKind, RawStrategy, RawToolSchema};
+use crate::raw_provider::{
+    RawEffort, RawModelRule, RawProvider, RawProviderKind, RawStrategy, RawToolSchema,
+};
 
 const EXAMPLE: &str = "http://127.0.0.1:11434/v1";
 
@@ -62,6 +64,7 @@ impl Planner<'_> {
             project: raw.project,
             tool_schema: raw.tool_schema.map(tool_schema).unwrap_or_default(),
             strategy: raw.strategy.map(strategy),
+            models: raw.models.into_iter().flatten().filter_map(model_rule).collect(),
             has_native_tools: raw.native_tools.unwrap_or(true),
             react_template,
             idle_timeout: idle_timeout.unwrap_or(DEFAULT_PROVIDER_IDLE_TIMEOUT),
@@ -223,6 +226,10 @@ fn tool_schema(raw: RawToolSchema) -> ToolSchemaForm {
         RawToolSchema::JsonSchema => ToolSchemaForm::JsonSchema,
         RawToolSchema::Parameters => ToolSchemaForm::Parameters,
     }
+}
+
+fn model_rule((pattern, rule): (String, RawModelRule)) -> Option<ModelRule> {
+    Some(ModelRule { pattern, strategy: strategy(rule.strategy?) })
 }
 
 fn strategy(raw: RawStrategy) -> ToolStrategy {

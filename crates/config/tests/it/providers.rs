@@ -40,7 +40,7 @@ const FULL: &str = "\
 - {name: local, kind: openai-chat, base_url: 'http://127.0.0.1:11434/v1', native_tools: false, react_template: 'Use {{ tool_names }}'}
 - {name: gpt, kind: openai}
 - {name: flash, kind: gemini}
-- {name: script, kind: demo, strategy: react}";
+- {name: script, kind: demo, strategy: react, models: {'big*': {strategy: native}}}";
 
 const ENV: [(&str, &str); 2] = [("KEY", "key-0123-s3cret"), ("TEAM", "blue-s3cret")];
 
@@ -65,9 +65,14 @@ fn everything_is_carried_over() {
     assert_eq!(providers[1].account.as_deref(), Some("acc_1"));
     assert_eq!(providers[2].project.as_deref(), Some("my-project"));
     let local = &providers[3];
-    assert_eq!((local.has_native_tools, local.default_strategy()), (false, ToolStrategy::React));
+    assert_eq!(
+        (local.has_native_tools, local.default_strategy(None)),
+        (false, ToolStrategy::React)
+    );
     assert_eq!(local.react_template.as_deref(), Some("Use {{ tool_names }}"));
-    assert_eq!(providers[6].strategy, Some(ToolStrategy::React));
+    let script = &providers[6];
+    assert_eq!(script.named_strategy(Some("small")), Some(ToolStrategy::React));
+    assert_eq!(script.named_strategy(Some("big-1")), Some(ToolStrategy::Native));
     assert_eq!(providers[4], ProviderPlan::new("gpt", ProviderKind::OpenAi), "the rest is default");
     let kinds: Vec<_> = providers[3..].iter().map(|provider| provider.kind.as_str()).collect();
     assert_eq!(kinds, ["openai-chat", "openai", "gemini", "demo"]);

@@ -267,6 +267,22 @@ async fn arguments_are_checked_without_a_call() {
     let paths: Vec<_> = wrong["errors"].as_array().unwrap().iter().map(|it| &it["path"]).collect();
     assert!(paths.contains(&&json!("/key")) && paths.contains(&&json!("/n")), "{wrong:#}");
     assert_eq!(check(json!([])).await["errors"][0]["path"], "");
+    let empty = it.api.post("/api/v1/tools/one.echo/check", json!({})).await.good();
+    assert_eq!(
+        empty,
+        json!({"ok": true, "errors": []}),
+        "absent arguments are an empty object, as in a call"
+    );
+    for (arguments, path) in
+        [(json!({"n": "x"}), "/n"), (json!({"key": "y"}), "/key"), (json!([]), "")]
+    {
+        let answer =
+            it.api.post("/api/v1/tools/one.echo/call", json!({"arguments": arguments})).await;
+        let errors = answer.body["errors"].as_array().cloned().unwrap_or_default();
+        assert_eq!((errors.len(), &errors[0]["path"]), (1, &json!(path)), "{:#}", answer.body);
+        assert!(!errors[0]["message"].as_str().unwrap().is_empty());
+        answer.problem(422, "invalid_arguments");
+    }
     assert_eq!(it.one.stats().total_calls(), 0);
     let unknown = it.api.post("/api/v1/tools/one.no/check", json!({"arguments": {}})).await;
     unknown.problem(404, "unknown_tool");

@@ -64,7 +64,7 @@ async fn what_a_source_names_is_added_changed_and_removed_in_one_step_each() {
     assert_eq!(revision(board), start + 1, "one step, however many servers");
     let mail = board.plan().servers[1].spec.name.to_string();
     assert!(mail.starts_with("Mail-Tools-"), "{mail}");
-    let expected = ["own.own".to_owned(), format!("{mail}.x"), format!("{mail}.y"), "two.z".into()];
+    let expected = [format!("{mail}.x"), format!("{mail}.y"), "two.z".into(), "own.own".into()];
     assert_eq!(names(board), expected);
     assert_eq!(text(board, "z", json!({})).await, "{}");
     let from = board.plan().servers[1].discovered.clone().unwrap();
@@ -93,7 +93,7 @@ async fn reloads_and_edits_keep_the_discovered_servers_and_the_file_wins() {
     let renamed = with_discovery(&[dynamic("other", &own)], SOURCE_A);
     file.rewrite(&renamed);
     assert_eq!(config.reload().await, ReloadOutcome::Applied);
-    assert_eq!(names(board), ["other.own", "one.x"]);
+    assert_eq!(names(board), ["one.x", "other.own"]);
     assert_eq!(one.stats().initialize_count, 1, "it stays connected");
 
     // The file names a server of its own `one`.
@@ -104,7 +104,7 @@ async fn reloads_and_edits_keep_the_discovered_servers_and_the_file_wins() {
 
     file.rewrite(renamed);
     assert_eq!(config.reload().await, ReloadOutcome::Applied);
-    assert_eq!(names(board), ["other.own", "one.x"]);
+    assert_eq!(names(board), ["one.x", "other.own"]);
     // Without the source its servers are gone, in the same step.
     file.rewrite(with_discovery(&[dynamic("other", &own)], "{auto: false}"));
     assert_eq!(config.reload().await, ReloadOutcome::Applied);

@@ -15,6 +15,7 @@ mod live;
 mod logs;
 mod many;
 mod memory;
+mod reconnect;
 mod reload;
 mod shutdown;
 mod start;

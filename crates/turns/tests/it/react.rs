@@ -2,7 +2,7 @@
 
 use pretty_assertions::assert_eq;
 use switchboard_chat::TurnStatus;
-use switchboard_model::{ProviderKind, ProviderPlan, ToolStrategy};
+use switchboard_model::{ModelRule, ProviderKind, ProviderPlan, ToolStrategy};
 use switchboard_sessions::Change;
 use switchboard_turns::{LiveTurn, NewTurn};
 
@@ -88,5 +88,23 @@ async fn the_strategy_of_a_message_stands_before_that_of_the_session_and_of_the_
     let change = Change { strategy: Some(None), ..Change::default() };
     bench.sessions.sessions().change(&bench.session, None, change).await.unwrap();
     check(None, "react").await;
+    bench.end().await;
+}
+
+#[tokio::test]
+async fn the_strategy_of_a_model_stands_before_that_of_its_provider() {
+    let rule = ModelRule { pattern: "llama3*".into(), strategy: ToolStrategy::React };
+    let plan = ProviderPlan { models: vec![rule], ..ProviderPlan::new("many", ProviderKind::Demo) };
+    let bench = bench_with(vec![plan]).await;
+    for (model, strategy, expected) in [
+        ("llama3:8b", None, "react"),
+        ("qwen3", None, "native"),
+        ("llama3:8b", Some(ToolStrategy::Native), "native"),
+    ] {
+        let wanted = NewTurn { model: Some(model.into()), strategy, ..said(None, "/say x") };
+        let turn = bench.turns.begin(&bench.session, wanted).await.unwrap();
+        turn.ended().await.unwrap();
+        assert_eq!(steps(&turn)[0], format!("started {expected}"), "{model}");
+    }
     bench.end().await;
 }

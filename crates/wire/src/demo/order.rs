@@ -33,7 +33,7 @@ pub(super) enum Order<'a> {
 /// Maximum duration of `/slow` in seconds, because every word is stored.
 const MAX_SLOW_SECONDS: u32 = 3600;
 
-const KINDS: [FaultKind; 17] = [
+const KINDS: [FaultKind; 18] = [
     FaultKind::Credentials,
     FaultKind::Forbidden,
     FaultKind::Quota,
@@ -42,6 +42,7 @@ const KINDS: [FaultKind; 17] = [
     FaultKind::NotFound,
     FaultKind::TooLong,
     FaultKind::BadRequest,
+    FaultKind::NoNativeTools,
     FaultKind::Refused,
     FaultKind::Provider,
     FaultKind::Unreachable,
