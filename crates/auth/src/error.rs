@@ -32,6 +32,12 @@ pub enum AuthError {
         /// What is wrong with the name.
         reason: &'static str,
     },
+    /// The user label of a key is invalid.
+    #[error("{reason}")]
+    BadUser {
+        /// What is wrong with the label.
+        reason: &'static str,
+    },
     /// The system has no random bytes.
     #[error("cannot get random bytes from the system")]
     NoRandomness {
@@ -51,6 +57,9 @@ impl AuthError {
             Self::BadName { .. } => {
                 Some("use up to 64 letters, digits, `.`, `_` and `-`, such as `anas-laptop`".into())
             }
+            Self::BadUser { .. } => Some(
+                "use up to 128 letters, digits, `.`, `_`, `-`, `@` and `+`, such as `anna`".into(),
+            ),
             Self::HttpClient { .. } | Self::NoRandomness { .. } => None,
         }
     }

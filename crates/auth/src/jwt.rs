@@ -10,6 +10,7 @@ use jsonwebtoken::{Header, Validation, decode, decode_header};
 use parking_lot::RwLock;
 use serde::Deserialize;
 use serde_json::{Number, Value, json};
+use switchboard_model::Identity;
 use url::Url;
 
 use crate::jwks::{ACCEPTED, IssuerKey, Jwks, KeySet, NoKey};
@@ -66,6 +67,8 @@ struct Claims {
     scp: Option<Scopes>,
     name: Option<Value>,
     preferred_username: Option<Value>,
+    email: Option<Value>,
+    email_verified: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -172,7 +175,9 @@ impl Tokens {
         let id = format!("jwt:{}|{}|{}", part(&claims.iss), part(client), part(subject));
         let name = claims.preferred_username.as_ref().or(claims.name.as_ref());
         let name = name.and_then(Value::as_str).map(harmless).filter(|name| !name.is_empty());
-        Ok(Principal { id: id.into(), role, name: name.map(Into::into) })
+        let name: Option<Arc<str>> = name.map(Into::into);
+        let identity = Arc::new(claims.identity(client, subject, name.clone()));
+        Ok(Principal { id: id.into(), role, name, identity })
     }
 
     fn recall(&self, hash: &blake3::Hash, generation: u64) -> Option<Principal> {
@@ -211,6 +216,30 @@ impl CachedToken {
 }
 
 impl Claims {
+    /// The person of the token. The client is left out, so that a person is the same in all programs.
+    fn identity(&self, client: &str, subject: &str, name: Option<Arc<str>>) -> Identity {
+        let person = if subject.is_empty() {
+            format!("jwt:{}||{}", part(&self.iss), part(client))
+        } else {
+            format!("jwt:{}|{}", part(&self.iss), part(subject))
+        };
+        let known = if subject.is_empty() { client } else { subject };
+        // An address that its issuer says is not verified may be anybody's. Some issuers write the word as a text.
+        let is_unverified = match &self.email_verified {
+            Some(Value::Bool(is_verified)) => !is_verified,
+            Some(Value::String(text)) => text.eq_ignore_ascii_case("false"),
+            _ => false,
+        };
+        let email = self.email.as_ref().filter(|_| !is_unverified).and_then(Value::as_str);
+        let is_plain = |text: &&str| !text.is_empty() && !text.chars().any(char::is_control);
+        Identity {
+            person: person.into(),
+            subject: Some(known).filter(is_plain).map(Into::into),
+            email: email.filter(is_plain).map(Into::into),
+            name,
+        }
+    }
+
     fn scopes(&self) -> Vec<&str> {
         [&self.scope, &self.scp]
             .into_iter()

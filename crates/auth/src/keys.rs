@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
-use switchboard_model::Secret;
+use switchboard_model::{Identity, Secret};
 use switchboard_store::{Store, StoredKey};
 
 use crate::{AuthError, Principal, Refusal, Role};
@@ -17,6 +17,7 @@ pub const KEY_PREFIX: &str = "sbk_";
 
 const HASH_SECRET: &str = "api-keys";
 const LONGEST_NAME: usize = 64;
+const LONGEST_USER: usize = 128;
 /// The minimum time between two writes of a key's last use.
 const NOTE_AFTER_MS: i64 = 60_000;
 
@@ -29,25 +30,43 @@ pub struct NewKey {
     pub stored: StoredKey,
 }
 
+/// The properties of a key that is to be created.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyDraft {
+    /// The name, which no other key has that is not revoked.
+    pub name: String,
+    /// The role.
+    pub role: Role,
+    /// When it expires.
+    pub expires_at_ms: Option<i64>,
+    /// The person who uses it, so that the keys of one person are known to be theirs.
+    pub user: Option<String>,
+}
+
+impl KeyDraft {
+    /// A key that does not expire and belongs to no named person.
+    pub fn new(name: &str, role: Role) -> Self {
+        Self { name: name.to_owned(), role, expires_at_ms: None, user: None }
+    }
+}
+
 impl NewKey {
     /// Creates a random key and stores its hash.
-    pub async fn add(
-        store: &Store,
-        name: &str,
-        role: Role,
-        expires_at_ms: Option<i64>,
-    ) -> Result<Self, AuthError> {
-        check_name(name)?;
+    pub async fn add(store: &Store, draft: KeyDraft) -> Result<Self, AuthError> {
+        check_name(&draft.name)?;
+        draft.user.as_deref().map_or(Ok(()), check_user)?;
         let hasher = KeyHasher::new(store).await?;
         let key = format!("{KEY_PREFIX}{}", URL_SAFE_NO_PAD.encode(random::<32>()?));
         let stored = StoredKey {
             id: format!("{:016x}", u64::from_be_bytes(random::<8>()?)),
-            name: name.to_owned(),
-            role: role.as_str().to_owned(),
+            name: draft.name,
+            role: draft.role.as_str().to_owned(),
             created_at_ms: now_ms(),
             last_used_at_ms: None,
             revoked_at_ms: None,
-            expires_at_ms,
+            expires_at_ms: draft.expires_at_ms,
+            user: draft.user,
+            access: None,
         };
         store.add_key(&stored, hasher.hash(&key).as_bytes()).await?;
         Ok(Self { key: Secret::new(key), stored })
@@ -66,6 +85,21 @@ fn check_name(name: &str) -> Result<(), AuthError> {
         return Ok(());
     };
     Err(AuthError::BadName { reason })
+}
+
+/// Checks the label of a person. It is sent in headers and shown in lists, so it is plain text without blanks.
+fn check_user(user: &str) -> Result<(), AuthError> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '@' | '+');
+    let reason = if user.is_empty() || user.len() > LONGEST_USER {
+        "the user of a key has 1 to 128 characters"
+    } else if user.starts_with(KEY_PREFIX) {
+        "the user of a key does not look like a key"
+    } else if user.starts_with('-') || !user.chars().all(is_plain) {
+        "the user of a key has only letters, digits, `.`, `_`, `-`, `@` and `+`"
+    } else {
+        return Ok(());
+    };
+    Err(AuthError::BadUser { reason })
 }
 
 fn random<const N: usize>() -> Result<[u8; N], AuthError> {
@@ -131,10 +165,13 @@ impl KnownKeys {
                 Some(known) => Arc::clone(&known.used),
                 None => Arc::new(Use::new(&stored)),
             };
+            let name: Arc<str> = stored.name.into();
+            let identity = Identity::of_key(&stored.id, &name, stored.user.as_deref());
             let principal = Principal {
                 id: format!("key:{}", stored.id).into(),
                 role,
-                name: Some(stored.name.into()),
+                name: Some(name),
+                identity: Arc::new(identity),
             };
             by_hash.insert(hash, KnownKey { principal, expires_at_ms: stored.expires_at_ms, used });
         }

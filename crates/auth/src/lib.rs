@@ -22,7 +22,7 @@ pub use error::AuthError;
 pub use gatekeeper::{Gatekeeper, GatekeeperOptions};
 pub use jwks::KeySetSource;
 pub use jwt::JwtOptions;
-pub use keys::{KEY_PREFIX, NewKey};
+pub use keys::{KEY_PREFIX, KeyDraft, NewKey};
 pub use principal::Principal;
 pub use refusal::Refusal;
 pub use switchboard_model::Role;

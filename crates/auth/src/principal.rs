@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use switchboard_model::{Caller, Face, Role};
+use switchboard_model::{Caller, Face, Identity, Role};
 
 /// The authenticated identity of a request. Requests with the same `id` have the same identity.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -14,16 +14,20 @@ pub struct Principal {
     pub role: Role,
     /// The name for display, if one is known.
     pub name: Option<Arc<str>>,
+    /// The person behind the credential, whichever program uses it.
+    pub identity: Arc<Identity>,
 }
 
 impl Principal {
     /// The principal of all requests while no credentials are required: the user of this machine, with every permission.
     pub fn local() -> Self {
-        Self { id: "local".into(), role: Role::Admin, name: None }
+        let id: Arc<str> = Identity::LOCAL.into();
+        let identity = Arc::new(Identity::of(id.clone()));
+        Self { id, role: Role::Admin, name: None, identity }
     }
 
     /// The principal as the caller of a request through this face.
     pub fn caller(&self, face: Face) -> Caller {
-        Caller::new(self.id.clone(), self.role, face)
+        Caller::new(self.id.clone(), self.identity.clone(), self.role, face)
     }
 }

@@ -666,6 +666,9 @@ pub(crate) struct KeyAddArguments {
     /// How long it is valid, such as `90d`, `12h` or `1y`; without this, until it is revoked
     #[arg(long, value_name = "DURATION")]
     pub(crate) expires: Option<String>,
+    /// The person who uses the key, such as `anna`. Keys with the same label belong to one person
+    #[arg(long, value_name = "LABEL")]
+    pub(crate) user: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use crate::failure::Failure;
 use crate::remote_turn;
-use crate::session_backend::{SessionBackend, found};
+use crate::session_backend::{SessionBackend, found, local_caller};
 use crate::turn_news::{News, Told, TurnNews};
 
 impl SessionBackend {
@@ -36,7 +36,7 @@ impl SessionBackend {
             Self::Remote(remote) => remote_turn::begin(remote, session, id, wanted).await,
             Self::Embedded(_, sessions, turns) => {
                 let session = found(sessions, session).await?;
-                Ok(news(turns.begin(&session, wanted).await?))
+                Ok(news(turns.begin(&session, local_caller(), wanted).await?))
             }
         }
     }

@@ -15,7 +15,7 @@ use futures::stream::{FuturesUnordered, SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use switchboard_auth::{Gatekeeper, Principal};
-use switchboard_model::ToolStrategy;
+use switchboard_model::{Face, ToolStrategy};
 use switchboard_sessions::{Change, Session};
 use switchboard_trustgraph::{
     AgentRequest, AgentStream, AuthFrame, SocketRequest, TrustGraphError,
@@ -259,7 +259,7 @@ impl RequestInSocket {
         let sessions = &self.services.sessions;
         let session = sessions.new_session(None, &principal.id, Change::default(), Duration::ZERO);
         let session = session.await.map_err(|error| TrustGraphError::agent(error.to_string()))?;
-        let answered = self.run(&session, id, question).await;
+        let answered = self.run(&session, &principal, id, question).await;
         self.remove(&session).await;
         answered
     }
@@ -267,6 +267,7 @@ impl RequestInSocket {
     async fn run(
         &self,
         session: &Arc<Session>,
+        principal: &Principal,
         id: String,
         question: AgentRequest,
     ) -> Result<(), TrustGraphError> {
@@ -277,7 +278,7 @@ impl RequestInSocket {
             state: question.state,
             ..NewTurn::default()
         };
-        let turn = self.services.turns.begin(session, turn).await;
+        let turn = self.services.turns.begin(session, principal.caller(Face::Http), turn).await;
         let turn = turn.map_err(|error| TrustGraphError::agent(error.to_string()))?;
         let stream = AgentStream::new(id, turn.id.clone(), question.is_streaming);
         if self.ended.run_until_cancelled(self.follow(&turn, stream)).await.is_none() {

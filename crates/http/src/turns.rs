@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
 use futures::{StreamExt, stream};
 use serde::Deserialize;
+use switchboard_model::Face;
 use switchboard_turns::{
     LiveTurn, NewTurn, Recorded, TurnError, TurnList, TurnStreamEvent, TurnView,
 };
@@ -73,7 +74,8 @@ pub(crate) async fn begin(
     headers: HeaderMap,
     FromBody(wanted): FromBody<NewTurn>,
 ) -> Result<Response, ProblemResponse> {
-    let turn = meant.turns.begin(&meant.session, wanted).await?;
+    let turn =
+        meant.turns.begin(&meant.session, meant.principal.caller(Face::Http), wanted).await?;
     let accepts = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     if accepts.flat_map(|value| value.split(',')).any(|kind| kind.trim().starts_with(EVENT_STREAM))
     {

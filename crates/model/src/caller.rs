@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::Identity;
+
 /// The interface that a request arrived on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Face {
@@ -67,6 +69,8 @@ pub struct ClientInfo {
 pub struct Caller {
     /// The authenticated principal, such as `local` or `key:<id>`.
     pub principal: Arc<str>,
+    /// The person behind the credential, whichever program uses it.
+    pub identity: Arc<Identity>,
     /// What the principal may do.
     pub role: Role,
     /// The owner of the session: the principal itself, unless an operator acts in another principal's session.
@@ -84,10 +88,11 @@ pub struct Caller {
 
 impl Caller {
     /// A principal that acts for itself, in no session and without an MCP client.
-    pub fn new(principal: Arc<str>, role: Role, face: Face) -> Self {
+    pub fn new(principal: Arc<str>, identity: Arc<Identity>, role: Role, face: Face) -> Self {
         let owner = principal.clone();
         Self {
             principal,
+            identity,
             role,
             owner,
             client: ClientInfo::default(),
@@ -100,7 +105,19 @@ impl Caller {
 
     /// The user of this machine, who may do everything.
     pub fn local(face: Face) -> Self {
-        Self::new("local".into(), Role::Admin, face)
+        let local: Arc<str> = Identity::LOCAL.into();
+        Self::new(local.clone(), Arc::new(Identity::of(local)), Role::Admin, face)
+    }
+
+    /// The person behind the credential: the key under which what belongs to a person is stored.
+    pub fn person(&self) -> &Arc<str> {
+        &self.identity.person
+    }
+
+    /// The model of a turn that this caller began. It has the rights of a client, and acts for the same person.
+    #[must_use]
+    pub fn in_turn(&self) -> Self {
+        Self { role: Role::Client, face: Face::Turn, ..self.clone() }
     }
 
     /// The model of a prompt tool with this `max_depth` that this caller called. It has the rights of a client. A tool
@@ -143,6 +160,10 @@ mod tests {
         assert_eq!((&*inside.principal, &*inside.owner), ("local", "key:1"));
         assert_eq!(inside.session.as_deref(), Some("work"));
         assert_eq!((inside.role, inside.face), (caller.role, caller.face));
+        assert_eq!(&**inside.person(), "local");
+        let turn = inside.in_turn();
+        assert_eq!((turn.role, turn.face), (Role::Client, Face::Turn));
+        assert_eq!((turn.person(), &turn.owner), (inside.person(), &inside.owner));
     }
 
     #[test]

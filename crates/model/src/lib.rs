@@ -14,6 +14,7 @@ mod content_check;
 mod discovery;
 mod egress;
 mod gateway;
+mod identity;
 mod json_text;
 mod limits;
 mod name;
@@ -49,6 +50,7 @@ pub use gateway::{
     ExposureMode, GatewayPlan, JwksSource, JwtPlan, META_TOOLS, Naming, SecurityPlan,
     StatelessState, ToolsetPlan, denied_servers,
 };
+pub use identity::Identity;
 pub use json_text::{JsonText, json_length};
 pub use limits::{
     BUILT_IN_LIMITS, DEFAULT_MAX_CONCURRENT, DEFAULT_MAX_RESULT_BYTES, DEFAULT_MAX_TIMEOUT,

@@ -23,6 +23,10 @@ pub struct StoredKey {
     pub revoked_at_ms: Option<i64>,
     /// When it expires.
     pub expires_at_ms: Option<i64>,
+    /// The label of the person who uses it.
+    pub user: Option<String>,
+    /// What it may use, as JSON; `None` if everything.
+    pub access: Option<String>,
 }
 
 impl Store {
@@ -32,8 +36,9 @@ impl Store {
         let mut write = self.write("add a key").await?;
         let added = sqlx::query(
             "INSERT INTO api_keys
-                 (id, name, role, hash, created_at_ms, last_used_at_ms, revoked_at_ms, expires_at_ms)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+                 (id, name, role, hash, created_at_ms, last_used_at_ms, revoked_at_ms, expires_at_ms,
+                  user_label, access)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
              ON CONFLICT (name) WHERE revoked_at_ms IS NULL DO NOTHING",
         )
         .bind(&key.id)
@@ -44,6 +49,8 @@ impl Store {
         .bind(key.last_used_at_ms)
         .bind(key.revoked_at_ms)
         .bind(key.expires_at_ms)
+        .bind(&key.user)
+        .bind(&key.access)
         .execute(write.on())
         .await
         .map_err(|error| write.fault(error))?

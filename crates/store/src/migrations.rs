@@ -21,6 +21,7 @@ const FILES: &[(&str, &str)] = &[
     ("0009_call_results", include_str!("../migrations/sqlite/0009_call_results.sql")),
     ("0010_results_by_owner", include_str!("../migrations/sqlite/0010_results_by_owner.sql")),
     ("0011_content_checks", include_str!("../migrations/sqlite/0011_content_checks.sql")),
+    ("0012_key_access", include_str!("../migrations/sqlite/0012_key_access.sql")),
 ];
 
 pub(crate) static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {

@@ -158,6 +158,8 @@ pub(crate) fn key_from_row(row: &SqliteRow) -> Result<StoredKey, sqlx::Error> {
         last_used_at_ms: row.try_get("last_used_at_ms")?,
         revoked_at_ms: row.try_get("revoked_at_ms")?,
         expires_at_ms: row.try_get("expires_at_ms")?,
+        user: row.try_get("user_label")?,
+        access: row.try_get("access")?,
     })
 }
 

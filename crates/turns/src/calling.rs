@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use switchboard_chat::{Block, Reply, ToolCall, ToolReturn, TurnEvent};
-use switchboard_model::{CallErrorKind, Caller, Face, Role};
+use switchboard_model::{CallErrorKind, Caller};
 use switchboard_render::Rendering;
 use switchboard_runtime::{CachedView, CheckedConversation};
 use switchboard_sessions::{Session, SessionCall, SessionReply, SessionService};
@@ -48,10 +48,12 @@ pub(crate) fn restore_arguments(reply: &mut Reply, shown: &Rendering) {
     }
 }
 
-/// Runs a call under the session's current rights, if the model was shown the tool.
+/// Runs a call under the current rights of the session and of the caller that began the turn, if the model was shown
+/// the tool.
 pub(crate) async fn call(
     sessions: Arc<SessionService>,
     session: Arc<Session>,
+    caller: Arc<Caller>,
     shown: ShownTools,
     call: ToolCall,
     conversation: Option<Arc<CheckedConversation>>,
@@ -63,8 +65,7 @@ pub(crate) async fn call(
         SessionCall {
             tool: call.name.clone(),
             arguments: call.arguments.clone(),
-            // A model has the rights of a client.
-            caller: Caller::new(session.owner.clone(), Role::Client, Face::Turn),
+            caller: caller.in_turn(),
             progress: Some(progress),
             seen: Some(shown.view.clone()),
             scope: Some(shown.scope),

@@ -11,7 +11,7 @@ use switchboard_chat::{
     Action, FaultKind, Message, ModelEvent, ModelFault, Overlay, Source, ToolCall, ToolReturn,
     Turn, TurnEvent, TurnInput, TurnProblem, TurnStatus, Usage,
 };
-use switchboard_model::{CallErrorKind, ModelSettings, ToolStrategy};
+use switchboard_model::{CallErrorKind, Caller, ModelSettings, ToolStrategy};
 use switchboard_providers::{ModelStream, ProviderEndpoint, Providers};
 use switchboard_render::{Provider, Rendering};
 use switchboard_runtime::{CachedView, CheckSubject, CheckedConversation};
@@ -50,6 +50,8 @@ pub(crate) struct Driver {
     pub(crate) providers: Arc<Providers>,
     pub(crate) prompts: Arc<ReactPrompts>,
     pub(crate) session: Arc<Session>,
+    /// The caller that began the turn.
+    pub(crate) caller: Arc<Caller>,
     pub(crate) live: Arc<LiveTurn>,
     pub(crate) conversation: StoredConversation,
     pub(crate) turn: Turn,
@@ -250,9 +252,16 @@ impl Driver {
             let shown = ShownTools { view, scope };
             let (sessions, session) = (self.sessions.clone(), self.session.clone());
             let conversation = self.checked_conversation();
-            let running =
-                calling::call(sessions, session, shown, call.clone(), conversation, tell.clone());
-            let task = calls.spawn(running);
+            let (caller, asked) = (self.caller.clone(), call.clone());
+            let task = calls.spawn(calling::call(
+                sessions,
+                session,
+                caller,
+                shown,
+                asked,
+                conversation,
+                tell.clone(),
+            ));
             self.state.running.insert(task.id(), call);
         }
     }

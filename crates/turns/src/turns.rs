@@ -9,6 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 use switchboard_chat::{
     History, Message, Overlay, Said, Turn, TurnEvent, TurnLimits, TurnStatus, Usage,
 };
+use switchboard_model::Caller;
 use switchboard_providers::Providers;
 use switchboard_runtime::Board;
 use switchboard_sessions::{Session, SessionService};
@@ -115,10 +116,12 @@ impl Turns {
         &self.providers
     }
 
-    /// Begins a turn. It runs whether or not anything listens to its events.
+    /// Begins a turn for this caller: its model acts for the caller's person. It runs whether or not anything listens to
+    /// its events.
     pub async fn begin(
         self: &Arc<Self>,
         session: &Arc<Session>,
+        caller: Caller,
         wanted: NewTurn,
     ) -> Result<Arc<LiveTurn>, TurnError> {
         let id = match &wanted.id {
@@ -139,8 +142,8 @@ impl Turns {
         };
         // The whole beginning runs in a task of its own, so that a caller that goes away does not interrupt it.
         let (tell, begun) = oneshot::channel();
-        let (turns, session) = (self.clone(), session.clone());
-        self.running.spawn(async move { turns.run(slot, session, wanted, tell).await });
+        let (turns, session, caller) = (self.clone(), session.clone(), Arc::new(caller));
+        self.running.spawn(async move { turns.run(slot, session, caller, wanted, tell).await });
         begun.await.unwrap_or(Err(TurnError::Stopping)).map(|()| live)
     }
 
@@ -164,10 +167,11 @@ impl Turns {
         &self,
         mut slot: TurnSlot,
         session: Arc<Session>,
+        caller: Arc<Caller>,
         wanted: NewTurn,
         tell: oneshot::Sender<Result<(), TurnError>>,
     ) {
-        let driver = match self.driver(&session, slot.live.clone(), wanted).await {
+        let driver = match self.driver(&session, caller, slot.live.clone(), wanted).await {
             Ok(driver) => driver,
             Err(error) => {
                 let end = failed(&error);
@@ -195,6 +199,7 @@ impl Turns {
     async fn driver(
         &self,
         session: &Arc<Session>,
+        caller: Arc<Caller>,
         live: Arc<LiveTurn>,
         new: NewTurn,
     ) -> Result<Driver, TurnError> {
@@ -235,6 +240,7 @@ impl Turns {
             providers: self.providers.clone(),
             prompts: self.prompts.clone(),
             session: session.clone(),
+            caller,
             turn: Turn::new(live.id.clone(), messages, limits),
             live,
             conversation,

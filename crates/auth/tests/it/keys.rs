@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use pretty_assertions::assert_eq;
 use switchboard_auth::{
-    AuthError, Gatekeeper, GatekeeperOptions, NewKey, Principal, Refusal, Role,
+    AuthError, Gatekeeper, GatekeeperOptions, KeyDraft, NewKey, Principal, Refusal, Role,
 };
+use switchboard_model::Identity;
 use switchboard_store::Store;
 
 use crate::{bearer, headers};
@@ -15,7 +16,7 @@ async fn gatekeeper(store: &Store) -> Arc<Gatekeeper> {
 }
 
 async fn key(store: &Store, name: &str, role: Role) -> (String, String) {
-    let made = NewKey::add(store, name, role, None).await.unwrap();
+    let made = NewKey::add(store, KeyDraft::new(name, role)).await.unwrap();
     (made.key.expose().to_owned(), made.stored.id)
 }
 
@@ -43,6 +44,7 @@ async fn a_key_looks_as_promised_and_opens_the_door_in_either_header() {
         id: format!("key:{id}").into(),
         role: Role::Operator,
         name: Some("laptop".into()),
+        identity: Arc::new(Identity::of_key(&id, &"laptop".into(), None)),
     };
     for shown in [
         bearer(&key),
@@ -58,7 +60,7 @@ async fn a_key_looks_as_promised_and_opens_the_door_in_either_header() {
 async fn neither_the_store_nor_debug_output_has_the_key() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(directory.path()).await.unwrap();
-    let made = NewKey::add(&store, "laptop", Role::Client, None).await.unwrap();
+    let made = NewKey::add(&store, KeyDraft::new("laptop", Role::Client)).await.unwrap();
     let gatekeeper = gatekeeper(&store).await;
     let secret = made.key.expose().strip_prefix("sbk_").unwrap();
     assert!(!format!("{made:?} {gatekeeper:?}").contains(secret));
@@ -143,8 +145,18 @@ async fn a_revoked_key_stops_working_and_the_last_one_leaves_the_door_shut() {
 async fn an_expired_key_is_refused() {
     let store = Store::in_memory().await.unwrap();
     let now = jiff::Timestamp::now().as_millisecond();
-    let old = NewKey::add(&store, "old", Role::Client, Some(now)).await.unwrap();
-    let new = NewKey::add(&store, "new", Role::Client, Some(now + 60_000)).await.unwrap();
+    let old = NewKey::add(
+        &store,
+        KeyDraft { expires_at_ms: Some(now), ..KeyDraft::new("old", Role::Client) },
+    )
+    .await
+    .unwrap();
+    let new = NewKey::add(
+        &store,
+        KeyDraft { expires_at_ms: Some(now + 60_000), ..KeyDraft::new("new", Role::Client) },
+    )
+    .await
+    .unwrap();
     let gatekeeper = gatekeeper(&store).await;
     let refused = gatekeeper.admit(&bearer(old.key.expose())).await;
     assert_eq!(refused, Err(Refusal::BadCredentials("this key has expired".into())));
@@ -184,15 +196,43 @@ async fn the_use_of_a_key_is_noted_now_and_then() {
 }
 
 #[tokio::test]
+async fn a_user_label_joins_the_keys_of_one_person() {
+    let store = Store::in_memory().await.unwrap();
+    let mut keys = Vec::new();
+    for (name, user) in [("laptop", Some("anna")), ("phone", Some("anna")), ("build", None)] {
+        let draft = KeyDraft { user: user.map(Into::into), ..KeyDraft::new(name, Role::Client) };
+        keys.push(NewKey::add(&store, draft).await.unwrap());
+    }
+    let gatekeeper = gatekeeper(&store).await;
+    let mut admitted = Vec::new();
+    for made in &keys {
+        admitted.push(gatekeeper.admit(&bearer(made.key.expose())).await.unwrap());
+    }
+    let [laptop, phone, build] = admitted.as_slice() else { panic!("{admitted:?}") };
+    assert_ne!(laptop.id, phone.id, "the principal of sessions is the key");
+    assert_eq!(&*laptop.identity.person, "user:anna");
+    assert_eq!(laptop.identity, phone.identity);
+    assert_eq!(build.identity.person, build.id);
+    assert_eq!(build.identity.subject.as_deref(), Some("build"));
+    for user in ["", "-x", "a b", "a\r\nX-Admin: 1", "sbk_abc", "ключ", &"u".repeat(129)] {
+        let draft = KeyDraft { user: Some(user.into()), ..KeyDraft::new("x", Role::Client) };
+        let error = NewKey::add(&store, draft).await.unwrap_err();
+        assert!(matches!(error, AuthError::BadUser { .. }), "{user:?}: {error:?}");
+        assert!(error.hint().is_some());
+    }
+}
+
+#[tokio::test]
 async fn names_are_plain_and_taken_once() {
     let store = Store::in_memory().await.unwrap();
     let long = "n".repeat(65);
     for name in ["", "a b", "a\nb", "ana's", "-x", "ключ", "sbk_abc", &long] {
-        let error = NewKey::add(&store, name, Role::Client, None).await.unwrap_err();
+        let error = NewKey::add(&store, KeyDraft::new(name, Role::Client)).await.unwrap_err();
         assert!(matches!(error, AuthError::BadName { .. }), "{name:?}: {error:?}");
         assert!(error.hint().is_some());
     }
-    NewKey::add(&store, "anas-laptop_2.0", Role::Client, None).await.unwrap();
-    let error = NewKey::add(&store, "anas-laptop_2.0", Role::Client, None).await.unwrap_err();
+    NewKey::add(&store, KeyDraft::new("anas-laptop_2.0", Role::Client)).await.unwrap();
+    let error =
+        NewKey::add(&store, KeyDraft::new("anas-laptop_2.0", Role::Client)).await.unwrap_err();
     assert!(error.to_string().contains("already a key"), "{error}");
 }

@@ -10,9 +10,10 @@ use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use switchboard_auth::{
-    AuthError, Gatekeeper, GatekeeperOptions, JwtOptions, KeySetSource, NewKey, Principal, Refusal,
-    Role,
+    AuthError, Gatekeeper, GatekeeperOptions, JwtOptions, KeyDraft, KeySetSource, NewKey,
+    Principal, Refusal, Role,
 };
+use switchboard_model::Identity;
 use switchboard_store::Store;
 
 use crate::issuer::{AUDIENCE, Answer, Endpoint, ISSUER, Key, claims, claims_with, now, options};
@@ -46,6 +47,10 @@ async fn every_accepted_algorithm_opens_the_door() {
             id: format!("jwt:{ISSUER}|cursor|ana").into(),
             role: Role::Client,
             name: None,
+            identity: Arc::new(Identity {
+                subject: Some("ana".into()),
+                ..Identity::of(format!("jwt:{ISSUER}|ana").into())
+            }),
         };
         assert_eq!(admitted, Ok(wanted), "{algorithm:?}");
         assert_eq!(endpoint.asked(), 1);
@@ -118,6 +123,50 @@ async fn scopes_decide_what_somebody_may_do() {
         assert_eq!(refusal, Refusal::InsufficientScope { needed: two.to_vec() }, "{scope}");
         assert_eq!(refusal.status(), 403);
         assert!(refusal.www_authenticate(None, &[]).contains(r#"scope="mcp:use mcp:more""#));
+    }
+}
+
+#[tokio::test]
+async fn a_person_is_the_same_in_all_programs() {
+    let key = Key::new("k1", Algorithm::ES256);
+    let endpoint = Endpoint::of(&[&key]).await;
+    let gatekeeper = gatekeeper(endpoint.options()).await;
+    let rows = [
+        (json!({}), "ana", Some("ana"), None, None),
+        (json!({"client_id": "vscode"}), "ana", Some("ana"), None, None),
+        (json!({"sub": "b|c"}), "b%7Cc", Some("b|c"), None, None),
+        (json!({"sub": "a\nb"}), "a%0Ab", None, None, None),
+        (json!({"sub": null}), "|cursor", Some("cursor"), None, None),
+        (json!({"sub": "|cursor"}), "%7Ccursor", Some("|cursor"), None, None),
+        (
+            json!({"email": "a@b.c", "name": "Ana B"}),
+            "ana",
+            Some("ana"),
+            Some("a@b.c"),
+            Some("Ana B"),
+        ),
+        (
+            json!({"email": "a@b.c", "email_verified": true}),
+            "ana",
+            Some("ana"),
+            Some("a@b.c"),
+            None,
+        ),
+        (json!({"email": "a@b.c", "email_verified": false}), "ana", Some("ana"), None, None),
+        (json!({"email": "a@b.c", "email_verified": "false"}), "ana", Some("ana"), None, None),
+        (json!({"email": ["a@b.c"]}), "ana", Some("ana"), None, None),
+        (json!({"email": "a@b.c\r\nX: y"}), "ana", Some("ana"), None, None),
+        (json!({"preferred_username": "ab", "name": "Ana"}), "ana", Some("ana"), None, Some("ab")),
+    ];
+    for (changes, person, subject, email, name) in rows {
+        let admitted = admit(&gatekeeper, &key.sign(&claims_with(&changes))).await.unwrap();
+        let wanted = Identity {
+            person: format!("jwt:{ISSUER}|{person}").into(),
+            subject: subject.map(Into::into),
+            email: email.map(Into::into),
+            name: name.map(Into::into),
+        };
+        assert_eq!(*admitted.identity, wanted, "{changes}");
     }
 }
 
@@ -343,7 +392,7 @@ async fn keys_and_tokens_live_side_by_side() {
     let issuer_key = Key::new("k1", Algorithm::ES256);
     let endpoint = Endpoint::of(&[&issuer_key]).await;
     let store = Store::in_memory().await.unwrap();
-    let made = NewKey::add(&store, "laptop", Role::Admin, None).await.unwrap();
+    let made = NewKey::add(&store, KeyDraft::new("laptop", Role::Admin)).await.unwrap();
     let options = GatekeeperOptions { jwt: Some(endpoint.options()) };
     let gatekeeper = Gatekeeper::new(store, options).await.unwrap();
     assert_eq!(admit(&gatekeeper, made.key.expose()).await.unwrap().role, Role::Admin);

@@ -6,7 +6,7 @@ use comfy_table::Cell;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
 use serde_json::{Value, json};
-use switchboard_auth::{KEY_PREFIX, NewKey};
+use switchboard_auth::{KEY_PREFIX, KeyDraft, NewKey};
 use switchboard_store::{Store, StoredKey};
 
 use crate::args::{Globals, KeyAddArguments, KeyCommand};
@@ -51,7 +51,12 @@ async fn add(
 ) -> Result<(), Failure> {
     let is_first = store.keys().await?.is_empty();
     let expires_ms = expires.map(Timestamp::as_millisecond);
-    let made = NewKey::add(store, &wanted.name, wanted.role.into(), expires_ms).await?;
+    let draft = KeyDraft {
+        expires_at_ms: expires_ms,
+        user: wanted.user.clone(),
+        ..KeyDraft::new(&wanted.name, wanted.role.into())
+    };
+    let made = NewKey::add(store, draft).await?;
     store.close().await;
     let NewKey { key, stored } = made;
     if output.is_json() {
@@ -157,6 +162,7 @@ fn view(key: &StoredKey, now: Timestamp) -> Value {
         "id": key.id,
         "name": key.name,
         "role": key.role,
+        "user": key.user,
         "state": state(key, now),
         "created_at": moment(key.created_at_ms),
         "last_used_at": key.last_used_at_ms.and_then(moment),

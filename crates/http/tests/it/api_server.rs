@@ -8,7 +8,7 @@ use std::time::Duration;
 use reqwest::header::HeaderMap;
 use reqwest::{Client, Method};
 use serde_json::Value;
-use switchboard_auth::{Gatekeeper, GatekeeperOptions, NewKey, Role};
+use switchboard_auth::{Gatekeeper, GatekeeperOptions, KeyDraft, NewKey, Role};
 use switchboard_config::{ExposureSource, resolve_exposure};
 use switchboard_http::{BoardPlace, HostPolicy, ServeOptions, serve};
 use switchboard_runtime::{
@@ -133,7 +133,7 @@ impl ApiServer {
 
     /// The API with a new key. From now on requests without a key are refused.
     pub(crate) async fn api_of(&self, name: &str, role: Role) -> Api {
-        let made = NewKey::add(&self.store, name, role, None).await.unwrap();
+        let made = NewKey::add(&self.store, KeyDraft::new(name, role)).await.unwrap();
         self.gatekeeper.refresh().await.unwrap();
         Api { key: Some(made.key.expose().to_owned()), ..self.api() }
     }

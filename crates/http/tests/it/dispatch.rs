@@ -1,6 +1,6 @@
 //! `Host`, `Origin` and credentials are checked once, for MCP endpoints and for the API alike.
 
-use switchboard_auth::{NewKey, Role};
+use switchboard_auth::{KeyDraft, NewKey, Role};
 use switchboard_http::McpRoute;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -24,7 +24,7 @@ type Row<'a> = (&'a str, &'a str, &'a [&'a str], u16, Option<McpRoute>);
 #[tokio::test]
 async fn every_path_is_checked_once_and_alike() {
     let server = ApiServer::without_board().await;
-    let made = NewKey::add(&server.store, "laptop", Role::Client, None).await.unwrap();
+    let made = NewKey::add(&server.store, KeyDraft::new("laptop", Role::Client)).await.unwrap();
     server.gatekeeper.refresh().await.unwrap();
     let host = format!("Host: {}", server.address);
     let key = format!("Authorization: Bearer {}", made.key.expose());

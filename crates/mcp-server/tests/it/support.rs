@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use switchboard_auth::Principal;
 use switchboard_config::{ConfigInput, ExposureSource, SourceFile, load, resolve_exposure};
 use switchboard_mcp_server::{Gateway, GatewayBody, HttpRequest, Route};
-use switchboard_model::{Plan, Role};
+use switchboard_model::{Identity, Plan, Role};
 use switchboard_runtime::{Board, BoardOptions, ExposureRule, LocalTools, Memory, StartingBoard};
 use switchboard_sessions::{Change, OwnServer, SessionService};
 use switchboard_store::Store;
@@ -239,6 +239,7 @@ impl World {
             id: format!("key:{id}").into(),
             role: Role::Client,
             name: Some(name.into()),
+            identity: Arc::new(Identity::of_key(id, &name.into(), None)),
         };
         Self { principal, ..self.clone() }
     }

@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use pretty_assertions::assert_eq;
 use serde_json::{Map, Value, json};
 use switchboard_model::{
-    CallError, CallErrorKind, CallOutcome, Caller, CanonicalName, ClientInfo, Face, Role,
+    CallError, CallErrorKind, CallOutcome, Caller, CanonicalName, ClientInfo, Face, Identity, Role,
     ToolDescriptor, ToolResult,
 };
 use switchboard_runtime::{Board, BoardOptions, LocalTool, LocalTools, RefusedCall};
@@ -31,7 +31,8 @@ fn typed(name: &str) -> Tool {
 /// A caller with a key, through an MCP client.
 fn inspector(face: Face) -> Caller {
     let client = ClientInfo { name: Some("inspector".into()), version: Some("1".into()) };
-    Caller { client, ..Caller::new("key:1".into(), Role::Client, face) }
+    let identity = Arc::new(Identity::of("key:1".into()));
+    Caller { client, ..Caller::new("key:1".into(), identity, Role::Client, face) }
 }
 
 #[tokio::test]

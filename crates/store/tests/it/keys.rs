@@ -12,6 +12,8 @@ fn key(id: &str, name: &str) -> StoredKey {
         last_used_at_ms: None,
         revoked_at_ms: None,
         expires_at_ms: Some(99),
+        user: Some("anna".into()),
+        access: Some(r#"{"readonly":true}"#.into()),
     }
 }
 

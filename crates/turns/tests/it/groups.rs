@@ -1,7 +1,7 @@
 //! Groups and states of tools, which narrow turns of both strategies.
 
 use pretty_assertions::assert_eq;
-use switchboard_model::{ToolEntry, ToolStrategy};
+use switchboard_model::{Caller, Face, ToolEntry, ToolStrategy};
 use switchboard_turns::NewTurn;
 
 use crate::lifecycle::{bench_of, said};
@@ -24,7 +24,7 @@ async fn a_call_opens_the_tools_of_the_next_state_in_react_turns() {
     let bench = bench_of(Vec::new(), grouped_tools()).await;
     let strategy = Some(ToolStrategy::React);
     let wanted = NewTurn { strategy, ..said(None, &format!("{PRODUCT}\n{SUM}\n{PRODUCT}")) };
-    let turn = bench.turns.begin(&bench.session, wanted).await.unwrap();
+    let turn = bench.turns.begin(&bench.session, Caller::local(Face::Http), wanted).await.unwrap();
     turn.ended().await.unwrap();
     let steps: Vec<_> = steps(&turn)
         .into_iter()
@@ -54,7 +54,8 @@ async fn groups_and_states_narrow_native_turns_too() {
                 groups.map(|groups| groups.iter().map(|group| (*group).to_owned()).collect());
             let state = state.map(str::to_owned);
             let wanted = NewTurn { groups, state, ..said(None, message) };
-            let turn = bench.turns.begin(&bench.session, wanted).await.unwrap();
+            let turn =
+                bench.turns.begin(&bench.session, Caller::local(Face::Http), wanted).await.unwrap();
             let text = turn.ended().await.unwrap().text();
             assert!(text.starts_with(expected), "{message}: {text}");
         };
@@ -68,7 +69,8 @@ async fn groups_and_states_narrow_native_turns_too() {
     check(None, Some("open"), PRODUCT, r#"local__multiply_numbers answered: {"result":12}"#).await;
     check(Some(&["more"]), None, SUM, "local__sum_numbers failed: there is no tool").await;
     let wanted = NewTurn { state: Some("x".repeat(200)), ..said(None, "hi") };
-    let refused = bench.turns.begin(&bench.session, wanted).await.unwrap_err();
+    let refused =
+        bench.turns.begin(&bench.session, Caller::local(Face::Http), wanted).await.unwrap_err();
     assert_eq!(refused.to_string(), "`state` must be at most 128 characters long");
     bench.end().await;
 }

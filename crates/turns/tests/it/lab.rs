@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 use switchboard_chat::{Message, TurnStatus};
 use switchboard_config::{ConfigInput, ExposureSource, SourceFile, load, resolve_exposure};
+use switchboard_model::{Caller, Face};
 use switchboard_runtime::{Board, BoardOptions, ExposureRule, LocalTools, Memory};
 use switchboard_sessions::{Change, Session, SessionService};
 use switchboard_store::Store;
@@ -149,7 +150,7 @@ pub(crate) struct Talk<'a> {
 
 impl Talk<'_> {
     pub(crate) async fn try_begin(&self, wanted: NewTurn) -> Result<Arc<LiveTurn>, TurnError> {
-        self.lab.turns.begin(&self.session, wanted).await
+        self.lab.turns.begin(&self.session, Caller::local(Face::Http), wanted).await
     }
 
     pub(crate) async fn begin(&self, text: &str) -> Arc<LiveTurn> {

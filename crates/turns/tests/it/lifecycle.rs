@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pretty_assertions::assert_eq;
 use switchboard_chat::{Block, History, Message, Reply, TurnStatus};
-use switchboard_model::{LocalToolChoice, Plan, ProviderPlan, ToolEntry};
+use switchboard_model::{Caller, Face, LocalToolChoice, Plan, ProviderPlan, ToolEntry};
 use switchboard_runtime::{Board, BoardOptions, ExposureRule, LocalTools, Memory};
 use switchboard_sessions::{Change, Session, SessionService};
 use switchboard_store::Store;
@@ -50,7 +50,7 @@ pub(crate) async fn bench_of(providers: Vec<ProviderPlan>, tools: Vec<ToolEntry>
 
 impl Bench {
     pub(crate) async fn say(&self, text: &str) -> Result<Arc<LiveTurn>, TurnError> {
-        self.turns.begin(&self.session, said(None, text)).await
+        self.turns.begin(&self.session, Caller::local(Face::Http), said(None, text)).await
     }
 
     pub(crate) async fn end(self) {
@@ -106,7 +106,9 @@ async fn a_turn_that_is_cancelled_as_soon_as_it_is_there_ends() {
     let bench = bench().await;
     for _ in 0..20 {
         let (turns, session) = (bench.turns.clone(), bench.session.clone());
-        let beginning = async move { turns.begin(&session, said(None, "/slow 30")).await };
+        let beginning = async move {
+            turns.begin(&session, Caller::local(Face::Http), said(None, "/slow 30")).await
+        };
         let cancelling = async {
             loop {
                 if let Some(turn) = bench.turns.running(&bench.session.id) {
@@ -140,9 +142,17 @@ async fn whoever_sees_the_end_finds_the_last_event() {
 #[tokio::test]
 async fn one_turn_at_a_time_and_each_name_once() {
     let bench = bench().await;
-    let slow = bench.turns.begin(&bench.session, said(Some("one"), "/slow 30")).await.unwrap();
+    let slow = bench
+        .turns
+        .begin(&bench.session, Caller::local(Face::Http), said(Some("one"), "/slow 30"))
+        .await
+        .unwrap();
     assert_eq!(bench.say("x").await.unwrap_err(), TurnError::Busy { turn: "one".into() });
-    let again = bench.turns.begin(&bench.session, said(Some("one"), "/slow 30")).await.unwrap();
+    let again = bench
+        .turns
+        .begin(&bench.session, Caller::local(Face::Http), said(Some("one"), "/slow 30"))
+        .await
+        .unwrap();
     assert!(Arc::ptr_eq(&slow, &again), "the same name is the same turn");
     let history = History::new(Vec::new());
     let busy = bench.turns.set_history(&bench.session, &history).await;
@@ -154,7 +164,8 @@ async fn one_turn_at_a_time_and_each_name_once() {
     let reply = Reply { content, turn: Some("two".into()), ..Reply::default() };
     let messages = vec![Message::user("x"), Message::Assistant(reply)];
     bench.turns.set_history(&bench.session, &History::new(messages)).await.unwrap();
-    let has_run = bench.turns.begin(&bench.session, said(Some("two"), "x")).await;
+    let has_run =
+        bench.turns.begin(&bench.session, Caller::local(Face::Http), said(Some("two"), "x")).await;
     assert_eq!(has_run.unwrap_err(), TurnError::HasRun("two".into()), "also after a restart");
     bench.end().await;
 }
@@ -181,11 +192,12 @@ async fn what_says_nothing_is_refused_and_nothing_is_kept() {
     }
     let bad = NewTurn { id: Some("a b".into()), ..said(None, "x") };
     assert_eq!(
-        bench.turns.begin(&bench.session, bad).await.unwrap_err(),
+        bench.turns.begin(&bench.session, Caller::local(Face::Http), bad).await.unwrap_err(),
         TurnError::BadName("a b".into())
     );
     let cold = NewTurn { temperature: Some(-1.0), ..said(None, "x") };
-    let error = bench.turns.begin(&bench.session, cold).await.unwrap_err();
+    let error =
+        bench.turns.begin(&bench.session, Caller::local(Face::Http), cold).await.unwrap_err();
     assert_eq!(error.to_string(), "`temperature` must be from 0 to 2");
     assert_eq!(bench.turns.history(&bench.session).await.unwrap().messages, []);
     bench.end().await;

@@ -2,7 +2,7 @@
 
 use pretty_assertions::assert_eq;
 use switchboard_chat::TurnStatus;
-use switchboard_model::{ModelRule, ProviderKind, ProviderPlan, ToolStrategy};
+use switchboard_model::{Caller, Face, ModelRule, ProviderKind, ProviderPlan, ToolStrategy};
 use switchboard_sessions::Change;
 use switchboard_turns::{LiveTurn, NewTurn};
 
@@ -31,7 +31,7 @@ const THREE_STEPS: &str = "/call local__sum_numbers {\"a\": 1, \"b\": 2}\n/call 
 async fn the_demo_model_acts_in_three_steps_without_native_tool_calls() {
     let bench = bench().await;
     let wanted = NewTurn { strategy: Some(ToolStrategy::React), ..said(None, THREE_STEPS) };
-    let turn = bench.turns.begin(&bench.session, wanted).await.unwrap();
+    let turn = bench.turns.begin(&bench.session, Caller::local(Face::Http), wanted).await.unwrap();
     let end = turn.ended().await.unwrap();
     assert_eq!((end.status, end.messages.len()), (TurnStatus::Completed, 8));
     let steps = steps(&turn);
@@ -72,7 +72,8 @@ async fn the_strategy_of_a_message_stands_before_that_of_the_session_and_of_the_
     let bench = bench_with(vec![react]).await;
     let check = async |strategy: Option<ToolStrategy>, expected: &str| {
         let wanted = NewTurn { strategy, ..said(None, "/say x") };
-        let turn = bench.turns.begin(&bench.session, wanted).await.unwrap();
+        let turn =
+            bench.turns.begin(&bench.session, Caller::local(Face::Http), wanted).await.unwrap();
         assert_eq!(turn.ended().await.unwrap().text(), "x");
         assert_eq!(steps(&turn)[0], format!("started {expected}"));
     };
@@ -102,7 +103,8 @@ async fn the_strategy_of_a_model_stands_before_that_of_its_provider() {
         ("llama3:8b", Some(ToolStrategy::Native), "native"),
     ] {
         let wanted = NewTurn { model: Some(model.into()), strategy, ..said(None, "/say x") };
-        let turn = bench.turns.begin(&bench.session, wanted).await.unwrap();
+        let turn =
+            bench.turns.begin(&bench.session, Caller::local(Face::Http), wanted).await.unwrap();
         turn.ended().await.unwrap();
         assert_eq!(steps(&turn)[0], format!("started {expected}"), "{model}");
     }

@@ -2,7 +2,9 @@
 
 use pretty_assertions::assert_eq;
 use switchboard_chat::TurnStatus;
-use switchboard_model::{ProviderAuth, ProviderKind, ProviderPlan, Secret, ToolSchemaForm};
+use switchboard_model::{
+    Caller, Face, ProviderAuth, ProviderKind, ProviderPlan, Secret, ToolSchemaForm,
+};
 use switchboard_test_support::model_backends::{Backend, FakeBackends, Step};
 use switchboard_turns::NewTurn;
 
@@ -30,7 +32,8 @@ async fn declared(tool_schema: ToolSchemaForm) -> Vec<(TurnStatus, Vec<&'static 
     for text in ["first", "second"] {
         let before = fakes.requests().len();
         let turn = NewTurn { provider: Some("google".into()), ..said(None, text) };
-        let turn = bench.turns.begin(&bench.session, turn).await.unwrap();
+        let turn =
+            bench.turns.begin(&bench.session, Caller::local(Face::Http), turn).await.unwrap();
         let status = turn.ended().await.unwrap().status;
         let fields = fakes.requests().into_iter().skip(before).map(|request| {
             let declaration = &request.body["tools"][0]["functionDeclarations"][0];
