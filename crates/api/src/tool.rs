@@ -103,3 +103,30 @@ pub struct ToolList {
     #[schema(required)]
     pub quarantined: Vec<QuarantinedToolView>,
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_list_of_an_older_board_is_read_with_the_meaning_that_it_had_there() {
+        let limits = json!({
+            "max_instances": 5, "timeout": "30s", "max_timeout": "10m", "queue_timeout": "30s",
+            "inactivity_timeout": null, "max_result_bytes": 1024,
+        });
+        let tool = json!({
+            "name": "demo.echo", "server": "demo", "tool": "echo", "title": null, "description": null,
+            "available": true, "mode": "dynamic", "configured": "default", "limits": limits,
+            "toolset": "demo", "expose_as": null, "input_schema": {"type": "object"},
+            "output_schema": null, "annotations": null,
+        });
+        let list: ToolList =
+            serde_json::from_value(json!({"revision": 3, "tools": [tool]})).unwrap();
+        let tool = &list.tools[0];
+        assert!(tool.validates_arguments, "older boards check the arguments of every tool");
+        assert_eq!((&tool.group, &tool.state, &tool.applicable_states), (&None, &None, &None));
+        assert!(tool.repairs.is_empty() && list.quarantined.is_empty());
+    }
+}
