@@ -62,7 +62,7 @@ pub struct NotShownView {
     pub reason: String,
 }
 
-/// A rendered tool and its rewrites.
+/// A tool as a provider gets it, and how its schema differs from the server's.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct RenderedToolView {
     pub name: String,

@@ -55,7 +55,7 @@ pub enum Broken {
         "messages[{index}] is the result of `{id}`, but no call of that id stands right before it"
     )]
     NoCall { index: usize, id: String },
-    #[error("messages[{index}] is a second result of `{id}`")]
+    #[error("messages[{index}] is a second result of the tool call `{id}`")]
     SecondResult { index: usize, id: String },
     #[error(
         "messages[{index}] comes between the calls of messages[{reply}] and their results: `{id}` has none yet"

@@ -450,7 +450,7 @@ impl Turn {
         }
         if self.calls > self.limits.calls {
             let most = self.limits.calls;
-            let text = format!("the model made more than {most} calls");
+            let text = format!("the model made more than {most} tool calls in this turn");
             return self.limited(text, "say more exactly what is wanted");
         }
         if let Some(most) = self.limits.tokens

@@ -350,7 +350,7 @@ impl FileEdit<'_> {
 
     fn flow_style(&self, entry: &TreeEntry) -> BoxedProblem {
         let problem = ConfigProblem::error(format!(
-            "`{}` is written in one piece with brackets, so nothing can be added to it",
+            "`{}` is written inline, in brackets, so no entry can be added to it",
             entry.key
         ));
         let help = "write it as a block, one `- name: ...` per server on lines of its own";

@@ -113,7 +113,8 @@ fn is_a_plain_local_request(headers: &HeaderMap) -> bool {
         && !headers.contains_key(FETCH_SITE)
 }
 
-/// Whether every host that the request names is a name of this machine.
+/// Whether every host that the request names, in `Host` and in its URI, is `localhost` or a loopback address. True if it
+/// names none.
 pub(crate) fn names_this_machine(headers: &HeaderMap, authority: Option<&Authority>) -> bool {
     let named = headers.get_all(header::HOST).iter();
     let mut named = named.map(|host| host.to_str().ok()?.parse::<Authority>().ok());

@@ -52,7 +52,7 @@ pub fn absent_tool(board: &Board, name: &str) -> Option<AbsentTool> {
         }
         Absence::NotOffered { server: Some(server) } => (
             "not_offered",
-            format!("MCP server '{server}' does not offer it"),
+            format!("MCP server '{server}' does not offer the tool"),
             Some(format!("`switchboard tool list --server {server}` shows its tools")),
         ),
         Absence::NotOffered { server: None } => (

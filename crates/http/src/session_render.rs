@@ -98,7 +98,7 @@ pub(crate) async fn render(
         present::rendering(&session, &now, provider, query.explain, query.since)
     });
     let made = made.await.map_err(|error| {
-        tracing::error!(%error, "the tools could not be rendered");
+        tracing::error!(%error, ?provider, "the rendering of the tools of a session failed");
         let detail = "the tools could not be rendered: an internal error of Switchboard";
         ProblemResponse::new("internal_error", StatusCode::INTERNAL_SERVER_ERROR, detail)
     })?;

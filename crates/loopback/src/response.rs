@@ -78,7 +78,7 @@ pub(crate) enum ChunkState {
     Over,
 }
 
-/// The part of a body in the buffer.
+/// What the buffer holds of a response body: a piece of it, nothing yet, or its end.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
     Piece(Bytes),

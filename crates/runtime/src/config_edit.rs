@@ -69,7 +69,7 @@ impl EditError {
     }
 }
 
-/// An edited file that loads, not written yet. May hold secrets.
+/// The configuration file after an edit: it was checked that it loads, and it is not written yet. May hold secrets.
 #[expect(missing_debug_implementations, reason = "the texts may hold secrets")]
 pub struct ProposedEdit {
     path: PathBuf,

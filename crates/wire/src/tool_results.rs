@@ -36,7 +36,8 @@ pub(crate) fn answered<'a>(
     reply.calls().map(|call| (call, found(call))).collect()
 }
 
-/// The arguments of a call, with the argument names that the provider was shown.
+/// The arguments of a call, with the argument names that the provider was shown. `is_own` says that the same provider
+/// and model made the call: it gets the arguments back as it wrote them.
 pub(crate) fn arguments<'a>(call: &'a ToolCall, is_own: bool, tools: &Tools) -> Cow<'a, Value> {
     let own = call.origin.as_ref().and_then(|origin| origin.arguments.as_ref());
     // The first declaration is used, because thinking may be bound to the names in it.

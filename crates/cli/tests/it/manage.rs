@@ -256,7 +256,11 @@ async fn a_tool_that_is_not_there_is_shown_with_its_entry_and_the_reason() {
             "the entry 'one.find' in toolbox.tools says `enabled: false`\nhint: `switchboard tool set one.find --enabled`",
             &["in the file:\n  enabled: false  # ", "  timeout: 5s  # "],
         );
-        check("one.missing", "MCP server 'one' does not offer it\n", &["  description: Gone  # "]);
+        check(
+            "one.missing",
+            "MCP server 'one' does not offer the tool\n",
+            &["  description: Gone  # "],
+        );
         check(
             "down.find",
             "MCP server 'down' is unavailable: cannot connect",

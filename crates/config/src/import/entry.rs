@@ -138,7 +138,9 @@ fn http(
     let mut bearer = None;
     for (name, value) in entry.get("headers").and_then(Json::as_object).into_iter().flatten() {
         let Some(value) = scalar(value).filter(|value| is_header(name, value)) else {
-            notes.push(format!("the header `{name}` was left out: not a valid header"));
+            notes.push(format!(
+                "the header `{name}` was not imported: HTTP does not permit its name or value"
+            ));
             continue;
         };
         let value = variables::convert(&value, notes);

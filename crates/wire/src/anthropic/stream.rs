@@ -137,7 +137,7 @@ enum Growing {
     Ignored,
 }
 
-/// Parses one answer.
+/// Parses one answer of a model in the format of Anthropic Messages, event by event.
 #[derive(Debug)]
 pub(crate) struct MessagesWire {
     gathered: Gathered,

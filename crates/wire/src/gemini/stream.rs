@@ -219,7 +219,7 @@ impl RawUsage {
     }
 }
 
-/// Parses one answer.
+/// Parses one answer of a model in the format of Gemini, event by event.
 #[derive(Debug)]
 pub(crate) struct GeminiWire {
     gathered: Gathered,

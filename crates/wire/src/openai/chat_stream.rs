@@ -17,7 +17,7 @@ use crate::scan::{self, Took};
 /// Maximum length of arguments for which completeness is checked with every fragment.
 const MAX_REPARSED_BYTES: usize = 16 << 10;
 
-/// Parses one answer.
+/// Parses one answer of a model in the format of OpenAI Chat Completions, event by event.
 #[derive(Debug)]
 pub(crate) struct ChatWire {
     gathered: Gathered,

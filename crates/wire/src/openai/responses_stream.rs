@@ -19,7 +19,7 @@ use crate::scan::{self, Took};
 /// The members of a reasoning item that are sent back.
 const REASONING_MEMBERS: [&str; 5] = ["type", "id", "summary", "content", "encrypted_content"];
 
-/// Parses one answer.
+/// Parses one answer of a model in the format of OpenAI Responses, event by event.
 #[derive(Debug)]
 pub(crate) struct ResponsesWire {
     gathered: Gathered,
