@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use switchboard_auth::{GatekeeperOptions, JwtOptions, KeySetSource};
 use switchboard_config::Loaded;
-use switchboard_model::{Plan, ServerPlan};
+use switchboard_model::{Plan, ServerPlan, StoreKeys};
 use switchboard_oauth::SignIns;
 use switchboard_runtime::{
     Board, BoardOptions, ConfigSource, ExposureRule, LocalTools, Memory, StartingBoard,
@@ -43,15 +43,23 @@ pub(crate) async fn open_store(globals: &Globals) -> Result<Store, Failure> {
     Ok(Store::open(&data_directory(globals.data_dir.clone())).await?)
 }
 
+/// The store in the data directory, with the keys of this configuration for grants.
+pub(crate) async fn open_store_with(globals: &Globals, keys: &StoreKeys) -> Result<Store, Failure> {
+    let store = open_store(globals).await?;
+    store.set_grant_keys(keys);
+    Ok(store)
+}
+
 /// The token store for these servers, if any of them uses OAuth.
 pub(crate) async fn sign_ins(
     globals: &Globals,
+    keys: &StoreKeys,
     servers: &[ServerPlan],
 ) -> Result<Option<SignIns>, Failure> {
     if servers.iter().all(|server| server.spec.endpoint.oauth().is_none()) {
         return Ok(None);
     }
-    let tokens = StoredTokens::new(open_store(globals).await?);
+    let tokens = StoredTokens::new(open_store_with(globals, keys).await?);
     Ok(Some(SignIns::new(Arc::new(tokens))))
 }
 

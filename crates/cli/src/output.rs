@@ -177,7 +177,7 @@ pub(crate) fn cell(content: impl ToString) -> Cell {
 /// A state, coloured by its meaning.
 pub(crate) fn state_cell(state: &str) -> Cell {
     let color = match state {
-        "ready" | "ok" => Color::Green,
+        "ready" | "ok" | "active" | "automatic" => Color::Green,
         "unavailable" => Color::Red,
         _ => Color::Yellow,
     };

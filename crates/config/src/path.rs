@@ -14,6 +14,8 @@ enum Segment {
 
 /// The keys of a server entry whose whole subtree is secret.
 const SERVER_SECRETS: [&str; 3] = ["auth", "headers", "env"];
+/// The keys of the security section that hold secrets.
+const SECURITY_SECRETS: [&str; 2] = ["store_key", "previous_store_keys"];
 /// The keys of a provider entry that hold no secret. All other keys count as secret, so that a key under a misspelt
 /// `api_key` is redacted too.
 const PROVIDER_PLAIN: [&str; 19] = [
@@ -64,6 +66,7 @@ impl Path {
             key(1) == "toolbox" && key(2) == "mcps" && SERVER_SECRETS.contains(&key(4));
         let is_discovery = key(1) == "discovery" && (key(2) == "token" || key(4) == "token");
         is_servers
+            || (key(1) == "security" && SECURITY_SECRETS.contains(&key(2)))
             || (key(1) == "threat_protection" && key(2) == "token")
             || is_discovery
             || (key(1) == "providers" && self.0.len() > 3 && !PROVIDER_PLAIN.contains(&key(3)))
@@ -121,6 +124,9 @@ mod tests {
         for key in ["api_key", "bearer", "headers", "apikey"] {
             assert!(provider.key(key).is_secret() && provider.key(key).key("x").is_secret());
         }
+        let security = Path::root("myai").key("security");
+        assert!(security.key("store_key").is_secret() && !security.key("jwt").is_secret());
+        assert!(security.key("previous_store_keys").index(0).is_secret());
         let checks = Path::root("myai").key("threat_protection");
         assert!(checks.key("token").is_secret() && !checks.key("endpoint").is_secret());
         assert!(!provider.is_secret());

@@ -477,6 +477,14 @@ pub(crate) struct RawSecurity {
     /// Which addresses the MCP servers may have that sessions attach, and those that tooling gateways and registries
     /// name. Default: public internet addresses, but neither this machine nor private networks.
     pub(crate) egress: Option<RawEgress>,
+    /// The key that encrypts the sign-ins in the data directory: 32 random bytes in base64 or hexadecimal, such as those
+    /// of `openssl rand -base64 32`. A secret: use `${VAR}` or `file:/path`. Default: sign-ins are kept in clear text,
+    /// which only a board on a loopback address may do.
+    #[schemars(length(min = 1), extend("examples" = ["file:/run/secrets/store-key", "${SWITCHBOARD_STORE_KEY}"]))]
+    pub(crate) store_key: Option<String>,
+    /// Earlier values of `store_key`. Sign-ins that they encrypt are encrypted again with `store_key`.
+    #[schemars(extend("examples" = [["file:/run/secrets/old-store-key"]]))]
+    pub(crate) previous_store_keys: Option<Vec<String>>,
 }
 
 /// Exceptions to the addresses that servers of sessions, of tooling gateways and of registries may have. Servers in this

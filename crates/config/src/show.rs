@@ -136,6 +136,11 @@ fn security(plan: &SecurityPlan, at: Option<At<'_>>, source: &SourceText<'_>) ->
         below.put_texts("deny", &texts(&plan.egress.deny));
         fields.out.push(("egress".into(), below.done()));
     }
+    fields.put_written("store_key", plan.store_keys.current.as_ref().map(|_| json!(REDACTED)));
+    if !plan.store_keys.previous.is_empty() {
+        let hidden = vec![REDACTED.to_owned(); plan.store_keys.previous.len()];
+        fields.put_texts("previous_store_keys", &hidden);
+    }
     fields.done()
 }
 

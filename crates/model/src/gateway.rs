@@ -7,7 +7,7 @@ use std::time::Duration;
 use url::Url;
 use wildmatch::WildMatch;
 
-use crate::{EgressPolicy, ServerName};
+use crate::{EgressPolicy, ServerName, StoreKeys};
 
 /// Names of the gateway's meta-tools; no configured tool may be exposed under one of them.
 pub const META_TOOLS: [&str; 7] = [
@@ -226,6 +226,8 @@ pub struct SecurityPlan {
     pub jwt: Option<JwtPlan>,
     /// Which addresses attached servers may have.
     pub egress: EgressPolicy,
+    /// The keys that encrypt the sign-ins in the store.
+    pub store_keys: StoreKeys,
 }
 
 /// Which tokens are accepted.

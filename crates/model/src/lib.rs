@@ -14,6 +14,7 @@ mod content_check;
 mod discovery;
 mod egress;
 mod gateway;
+mod grant;
 mod identity;
 mod json_text;
 mod limits;
@@ -23,6 +24,7 @@ mod prompt_tool;
 mod provider;
 mod secret;
 mod server;
+mod store_key;
 mod tool;
 
 pub use agent::{AgentLimits, AgentPlan};
@@ -50,6 +52,7 @@ pub use gateway::{
     ExposureMode, GatewayPlan, JwksSource, JwtPlan, META_TOOLS, Naming, SecurityPlan,
     StatelessState, ToolsetPlan, denied_servers,
 };
+pub use grant::{GrantId, GrantOwner, GrantPurpose, RenewalTurn, UnknownPurpose};
 pub use identity::Identity;
 pub use json_text::{JsonText, json_length};
 pub use limits::{
@@ -74,4 +77,5 @@ pub use server::{
     ServerSpec, ServerState, Sharing, SignInClient, SigningAlgorithm, TransportKind, UpstreamAuth,
     is_on_this_machine,
 };
+pub use store_key::{StoreKey, StoreKeys};
 pub use tool::{QuarantinedTool, ToolDescriptor, UpstreamToolList};

@@ -13,7 +13,8 @@ use parking_lot::{Mutex, MutexGuard};
 use reqwest::{RequestBuilder, Response};
 use rmcp::transport::auth::WWWAuthenticateParams;
 use switchboard_model::{
-    ConnectError, ConnectErrorKind, OAuthGrant, OAuthSettings, OwnClient, Secret, ServerName,
+    ConnectError, ConnectErrorKind, GrantId, GrantOwner, OAuthGrant, OAuthSettings, OwnClient,
+    Secret, ServerName,
 };
 use switchboard_outbound::{CurrentSecret, describe_failure};
 use tokio::sync::Semaphore;
@@ -23,44 +24,49 @@ use url::Url;
 
 use crate::challenge::bearer_challenge;
 use crate::failure::unkept;
-use crate::grant::{Grant, SignInReason, token_of, union, words};
-use crate::own_client::{self, Asking};
-use crate::refresh::{Refreshed, refresh};
+use crate::grant::{Grant, RenewalUrgency, token_of, union, words};
+use crate::sign_in_need::{SignInCause, SignInNeed};
 use crate::token_store::TokenStore;
 
 /// How long tokens in memory are used without reading the store again: another process may sign in or out.
 const BELIEVED: Duration = Duration::from_secs(5);
 
-/// The OAuth state of one server.
+/// How long a failed renewal is not tried again while the old token is still valid.
+const RETRY_PAUSE: Duration = Duration::from_secs(30);
+
+/// The OAuth state of one server for one owner.
 #[derive(Debug)]
 pub struct Authorization {
-    server: ServerName,
-    url: Url,
-    settings: OAuthSettings,
-    tokens: Arc<dyn TokenStore>,
+    pub(crate) server: ServerName,
+    pub(crate) id: GrantId,
+    pub(crate) url: Url,
+    pub(crate) settings: OAuthSettings,
+    pub(crate) tokens: Arc<dyn TokenStore>,
     memory: Mutex<TokenState>,
     /// Lets one task refresh the token; the others find it refreshed.
-    renewing: Semaphore,
-    tasks: TaskTracker,
+    pub(crate) renewing: Semaphore,
+    pub(crate) tasks: TaskTracker,
 }
 
 #[derive(Debug, Default)]
-struct TokenState {
-    grant: Option<Arc<Grant>>,
+pub(crate) struct TokenState {
+    pub(crate) grant: Option<Arc<Grant>>,
     looked: Option<Instant>,
-    /// The sign-in request that was last written to the store.
-    wanted: Option<SignInReason>,
-    /// The time and the error of the last failed refresh.
-    failed: Option<(Instant, ConnectError)>,
+    /// The need for a sign-in that was last written to the store.
+    needed: Option<SignInNeed>,
+    /// The time and the error of the last failed renewal.
+    pub(crate) failed: Option<(Instant, ConnectError)>,
+    /// A renewed grant that the store did not take yet, with the version that it replaces.
+    pub(crate) unsaved: Option<(i64, Arc<Grant>)>,
 }
 
 /// The inputs of a token request.
-#[derive(Debug)]
-struct TokenRequest {
+#[derive(Debug, Default)]
+pub(crate) struct TokenRequest {
     /// The server's `WWW-Authenticate` challenge.
-    challenge: Option<String>,
+    pub(crate) challenge: Option<String>,
     /// Scopes in addition to those that the server names at first.
-    more: Vec<String>,
+    pub(crate) more: Vec<String>,
 }
 
 /// Whether a request was already repeated after a refusal.
@@ -88,12 +94,14 @@ impl CurrentSecret for Authorization {
 impl Authorization {
     pub(crate) fn new(
         server: &ServerName,
+        owner: GrantOwner,
         url: &Url,
         settings: &OAuthSettings,
         tokens: Arc<dyn TokenStore>,
     ) -> Self {
         Self {
             server: server.clone(),
+            id: GrantId::of_server(server).with_owner(owner),
             url: url.clone(),
             settings: settings.clone(),
             tokens,
@@ -109,22 +117,54 @@ impl Authorization {
     }
 
     /// The token for a request, if there is one. Without a token the server's challenge says what is required.
+    ///
+    /// A token that is due for renewal is used while a task renews it. The request waits for the renewal only if the
+    /// token has expired or is about to. If the store or the authorization server cannot be reached, the old token is
+    /// used until it expires.
     pub async fn token(self: &Arc<Self>) -> Result<Option<Arc<Grant>>, ConnectError> {
-        let grant = if self.is_believed() { self.remembered() } else { self.look().await? };
+        let grant =
+            if self.is_believed() { self.remembered() } else { self.look_or_remember().await? };
         let now = self.tokens.now_ms();
         let Some(grant) = grant else { return Ok(None) };
         let is_renewable = grant.is_own || grant.refresh_token.is_some();
-        if !grant.expires_shortly(now) || !is_renewable {
-            return Ok(Some(grant));
+        let urgency = if is_renewable { grant.urgency(now) } else { RenewalUrgency::NotYet };
+        let again =
+            || TokenRequest { challenge: None, more: self.kept_scopes(Some(&grant)).to_vec() };
+        match urgency {
+            RenewalUrgency::NotYet => return Ok(Some(grant)),
+            RenewalUrgency::Due => {
+                self.renew_in_background(&grant, again());
+                return Ok(Some(grant));
+            }
+            RenewalUrgency::Now if !grant.is_over(now) && self.failed_lately() => {
+                return Ok(Some(grant));
+            }
+            RenewalUrgency::Now => {}
         }
-        let again = TokenRequest { challenge: None, more: self.kept_scopes(Some(&grant)).to_vec() };
-        match self.renew(Some(grant.clone()), again).await {
+        match self.renew(Some(grant.clone()), again()).await {
             Ok(Some(renewed)) => Ok(Some(renewed)),
             // The old token is sent, so that the server's challenge says what is required.
             Ok(None) => Ok(Some(grant)),
             Err(_) if !grant.is_over(now) => Ok(Some(grant)),
             Err(error) => Err(error),
         }
+    }
+
+    /// The stored tokens or, if the store cannot be read, those in memory until they expire.
+    async fn look_or_remember(&self) -> Result<Option<Arc<Grant>>, ConnectError> {
+        let now = self.tokens.now_ms();
+        match self.look().await {
+            Ok(grant) => Ok(grant),
+            Err(error) => match self.remembered().filter(|grant| !grant.is_over(now)) {
+                Some(grant) => Ok(Some(grant)),
+                None => Err(error),
+            },
+        }
+    }
+
+    /// Whether a renewal failed so lately that another attempt would only delay the request.
+    pub(crate) fn failed_lately(&self) -> bool {
+        self.memory().failed.as_ref().is_some_and(|(at, _)| at.elapsed() < RETRY_PAUSE)
     }
 
     /// Checks a response. An error is a refusal that repeating the request cannot resolve.
@@ -165,7 +205,8 @@ impl Authorization {
                     "its authorization server issued that token; ask the operator of the two",
                 ));
         }
-        self.want(SignInReason { challenge, scopes }).await?;
+        let cause = self.cause(used);
+        self.need(SignInNeed { challenge, scopes, cause }).await?;
         Err(self.needs_sign_in(&[]))
     }
 
@@ -218,7 +259,8 @@ impl Authorization {
             let other = self.renew(used.cloned(), again).await?;
             return Ok(other.map_or(TokenVerdict::Fine, TokenVerdict::Again));
         }
-        self.want(SignInReason { challenge, scopes: union(asked, &required) }).await?;
+        let (scopes, cause) = (union(asked, &required), SignInCause::MoreScopes);
+        self.need(SignInNeed { challenge, scopes, cause }).await?;
         Err(self.needs_sign_in(&missing))
     }
 
@@ -236,7 +278,19 @@ impl Authorization {
         Ok(response)
     }
 
-    fn own_client(&self) -> Option<&OwnClient> {
+    /// Why a sign-in is required after the server refused this token and it could not be renewed.
+    fn cause(&self, used: Option<&Arc<Grant>>) -> SignInCause {
+        let Some(used) = used else { return SignInCause::NotSignedIn };
+        match &self.memory().needed {
+            Some(need) if need.cause == SignInCause::IssuerChanged => SignInCause::IssuerChanged,
+            _ if used.refresh_token.is_none() && used.is_over(self.tokens.now_ms()) => {
+                SignInCause::Expired
+            }
+            _ => SignInCause::Refused,
+        }
+    }
+
+    pub(crate) fn own_client(&self) -> Option<&OwnClient> {
         match &self.settings.grant {
             OAuthGrant::SignIn(_) => None,
             OAuthGrant::ClientCredentials(client) => Some(client),
@@ -251,97 +305,22 @@ impl Authorization {
         if self.settings.scopes.is_empty() { &used.asked } else { &used.since }
     }
 
-    /// Obtains another token than `used` without an interactive sign-in; `None` if that is not possible.
-    async fn renew(
-        self: &Arc<Self>,
-        used: Option<Arc<Grant>>,
-        again: TokenRequest,
-    ) -> Result<Option<Arc<Grant>>, ConnectError> {
-        let (this, began) = (self.clone(), Instant::now());
-        // Runs as its own task: if the caller goes away, the refreshed token must still be stored, or the sign-in would
-        // be lost.
-        let renewing =
-            self.tasks.spawn(async move { this.renew_in_turn(used.as_ref(), &again, began).await });
-        renewing.await.unwrap_or_else(|_| {
-            Err(ConnectError::new(ConnectErrorKind::Unauthorized, "the token could not be renewed"))
-        })
-    }
-
-    async fn renew_in_turn(
-        &self,
-        used: Option<&Arc<Grant>>,
-        again: &TokenRequest,
-        began: Instant,
-    ) -> Result<Option<Arc<Grant>>, ConnectError> {
-        // The semaphore is never closed.
-        let _turn = self.renewing.acquire().await;
-        let kept = self.look().await?;
-        if kept.is_some() && token_of(kept.as_ref()) != token_of(used) {
-            return Ok(kept);
-        }
-        let failed = self.memory().failed.clone();
-        if let Some((_, error)) = failed.filter(|(at, _)| *at >= began) {
-            // The refresh failed while this task waited; it is not tried again.
-            return Err(error);
-        }
-        let renewed = self.renew_now(kept, again).await;
-        if let Err(error) = &renewed {
-            self.memory().failed = Some((Instant::now(), error.clone()));
-        }
-        renewed
-    }
-
-    async fn renew_now(
-        &self,
-        kept: Option<Arc<Grant>>,
-        again: &TokenRequest,
-    ) -> Result<Option<Arc<Grant>>, ConnectError> {
-        let now_ms = self.tokens.now_ms();
-        let challenge = again.challenge.as_deref();
-        let renewed = match (self.own_client(), kept) {
-            (Some(client), kept) => {
-                let asking = Asking {
-                    server: &self.url,
-                    settings: &self.settings,
-                    client,
-                    challenge,
-                    more: &again.more,
-                    issuer: kept.as_ref().map(|kept| kept.issuer.as_str()),
-                };
-                own_client::obtain(asking, now_ms).await?
-            }
-            (None, None) => return Ok(None),
-            (None, Some(kept)) => match refresh(&self.url, &kept, challenge, now_ms).await? {
-                Refreshed::Renewed(renewed) => *renewed,
-                // Another process may have used the same refresh token first.
-                Refreshed::Refused => {
-                    let newest = self.look().await?;
-                    return Ok(newest.filter(|newest| newest.access_token != kept.access_token));
-                }
-            },
-        };
-        self.tokens
-            .save(&self.server, &renewed.issuer, renewed.write())
-            .await
-            .map_err(|error| unkept(&error))?;
-        tracing::debug!(server = %self.server, "token renewed");
-        self.look().await
-    }
-
-    /// Reads the stored tokens; those for another URL are ignored.
+    /// Reads the stored tokens; those for another URL are ignored. A renewed grant that the store did not take before
+    /// is written first.
     pub(crate) async fn look(&self) -> Result<Option<Arc<Grant>>, ConnectError> {
-        let kept = self.tokens.load(&self.server, None).await.map_err(|error| unkept(&error))?;
+        self.save_unsaved().await?;
+        let kept = self.tokens.load(&self.id, None).await.map_err(|error| unkept(&error))?;
         let grant = kept.as_ref().and_then(Grant::read);
         let grant = grant.filter(|grant| grant.is_for(&self.url, &self.settings)).map(Arc::new);
         let mut memory = self.memory();
         if token_of(grant.as_ref()) != token_of(memory.grant.as_ref()) {
-            memory.wanted = None;
+            memory.needed = None;
         }
         (memory.grant, memory.looked) = (grant.clone(), Some(Instant::now()));
         Ok(grant)
     }
 
-    fn memory(&self) -> MutexGuard<'_, TokenState> {
+    pub(crate) fn memory(&self) -> MutexGuard<'_, TokenState> {
         self.memory.lock()
     }
 
@@ -354,27 +333,39 @@ impl Authorization {
     /// time.
     fn is_believed(&self) -> bool {
         let memory = self.memory();
-        memory.wanted.is_none() && memory.looked.is_some_and(|at| at.elapsed() < BELIEVED)
+        memory.needed.is_none() && memory.looked.is_some_and(|at| at.elapsed() < BELIEVED)
     }
 
-    async fn want(&self, wanted: SignInReason) -> Result<(), ConnectError> {
+    /// Notes that a sign-in is required, for `auth status` and for the next sign-in.
+    pub(crate) async fn need(&self, need: SignInNeed) -> Result<(), ConnectError> {
         {
             let mut memory = self.memory();
-            if memory.wanted.as_ref() == Some(&wanted) {
+            if memory.needed.as_ref() == Some(&need) {
                 return Ok(());
             }
-            memory.wanted = Some(wanted.clone());
+            memory.needed = Some(need.clone());
         }
-        tracing::warn!(
-            server = %self.server, scopes = wanted.scopes.join(" "),
-            "MCP server needs sign-in: run `switchboard auth login {}`", self.server
-        );
-        let noted = self.tokens.want(&self.server, Some(wanted.write())).await;
+        if self.id.owner == GrantOwner::Board {
+            tracing::warn!(
+                server = %self.server, scopes = need.scopes.join(" "),
+                "MCP server needs sign-in: run `switchboard auth login {}`", self.server
+            );
+        } else {
+            tracing::info!(server = %self.server, cause = need.cause.as_str(), "an owner needs to sign in");
+        }
+        let noted = self.tokens.set_need(&self.id, need.write()).await;
         noted.map_err(|error| unkept(&error))
     }
 
     fn needs_sign_in(&self, scopes: &[String]) -> ConnectError {
-        let message = format!("needs sign-in: run `switchboard auth login {}`", self.server);
+        let message = match self.id.owner {
+            GrantOwner::Board => {
+                format!("needs sign-in: run `switchboard auth login {}`", self.server)
+            }
+            GrantOwner::Person(_) | GrantOwner::Session(_) => {
+                format!("needs sign-in: this account is not signed in at '{}'", self.server)
+            }
+        };
         let error = ConnectError::new(ConnectErrorKind::SignIn, message);
         if scopes.is_empty() {
             return error.with_operator_hint("it opens the server's sign-in page in a browser");

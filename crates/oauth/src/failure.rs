@@ -2,10 +2,16 @@
 
 use switchboard_model::{ConnectError, ConnectErrorKind};
 
+use crate::token_store::TokenStoreError;
+
 /// The store does not take or return the tokens.
-pub(crate) fn unkept(error: &str) -> ConnectError {
-    let message = format!("the tokens cannot be kept: {error}");
-    ConnectError::new(ConnectErrorKind::Unauthorized, message)
+pub(crate) fn unkept(error: &TokenStoreError) -> ConnectError {
+    let message = format!("the tokens cannot be kept: {}", error.message);
+    let failed = ConnectError::new(ConnectErrorKind::Unauthorized, message);
+    match &error.hint {
+        Some(hint) => failed.with_operator_hint(hint.as_str()),
+        None => failed,
+    }
 }
 
 /// The response of the authorization server or of the browser cannot be used.

@@ -1,6 +1,7 @@
-//! The stored results of sign-ins, and the pending requests for sign-ins.
+//! The stored results of sign-ins.
 
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use http::HeaderValue;
@@ -9,8 +10,12 @@ use serde_json::Value;
 use switchboard_model::{OAuthGrant, OAuthSettings, Secret};
 use url::Url;
 
-/// Tokens that expire sooner than this are refreshed before use.
+use crate::token_store::StoredGrant;
+
+/// Requests wait for the renewal of tokens that expire sooner than this.
 const SHORTLY_MS: i64 = 30_000;
+/// The part of its lifetime after which a token is renewed, in thousandths: between these two, different for each token.
+const RENEWED_AFTER: (i64, i64) = (760, 840);
 
 /// Maximum number of remembered scopes: a server may name any number.
 const MOST_SCOPES: usize = 100;
@@ -37,6 +42,22 @@ pub struct Grant {
     /// named at first.
     #[serde(default)]
     pub(crate) since: Vec<String>,
+    /// When the access token is to be renewed, before it expires.
+    #[serde(default)]
+    pub(crate) renew_at_ms: Option<i64>,
+    /// The version of the stored grant that this is.
+    #[serde(skip)]
+    pub(crate) version: i64,
+}
+
+/// How urgent the renewal of an access token is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RenewalUrgency {
+    NotYet,
+    /// The token can be used while it is renewed.
+    Due,
+    /// The token expires at once, or has expired.
+    Now,
 }
 
 impl fmt::Debug for Grant {
@@ -46,8 +67,10 @@ impl fmt::Debug for Grant {
 }
 
 impl Grant {
-    pub(crate) fn read(kept: &Secret) -> Option<Self> {
-        serde_json::from_str(kept.expose()).ok()
+    pub(crate) fn read(kept: &StoredGrant) -> Option<Self> {
+        let content = kept.content.as_ref().ok()?;
+        let grant: Self = serde_json::from_str(content.expose()).ok()?;
+        Some(Self { version: kept.version, ..grant })
     }
 
     pub(crate) fn write(&self) -> Secret {
@@ -75,14 +98,34 @@ impl Grant {
         let lifetime = answer.get("expires_in").and_then(Value::as_i64);
         self.expires_at_ms =
             lifetime.map(|seconds| now_ms.saturating_add(seconds.saturating_mul(1000)));
+        self.renew_at_ms = lifetime.map(|seconds| now_ms.saturating_add(self.used_for_ms(seconds)));
         if let Some(scope) = text("scope") {
             self.granted = words(&scope);
         }
         Ok(())
     }
 
-    pub(crate) fn expires_shortly(&self, now_ms: i64) -> bool {
-        self.expires_at_ms.is_some_and(|end| end.saturating_sub(now_ms) < SHORTLY_MS)
+    /// How long the token is used before it is renewed. Tokens that were issued together are not renewed together.
+    fn used_for_ms(&self, lifetime_seconds: i64) -> i64 {
+        let mut hasher = DefaultHasher::new();
+        self.access_token.hash(&mut hasher);
+        let (least, most) = RENEWED_AFTER;
+        let spread = i64::from(hasher.finish().to_le_bytes()[0]) * (most - least) / 255;
+        lifetime_seconds.saturating_mul(least + spread)
+    }
+
+    pub(crate) fn urgency(&self, now_ms: i64) -> RenewalUrgency {
+        let Some(end) = self.expires_at_ms else { return RenewalUrgency::NotYet };
+        let lifetime_ms = self.renew_at_ms.map(|at| end.saturating_sub(at));
+        // A short token is used for most of its life all the same.
+        let shortly = lifetime_ms.map_or(SHORTLY_MS, |left| left.clamp(0, SHORTLY_MS));
+        if end.saturating_sub(now_ms) <= shortly {
+            RenewalUrgency::Now
+        } else if self.renew_at_ms.is_some_and(|at| at <= now_ms) {
+            RenewalUrgency::Due
+        } else {
+            RenewalUrgency::NotYet
+        }
     }
 
     pub(crate) fn is_over(&self, now_ms: i64) -> bool {
@@ -99,25 +142,6 @@ fn header(token: &str) -> Option<HeaderValue> {
     let mut value = HeaderValue::try_from(format!("Bearer {token}")).ok()?;
     value.set_sensitive(true);
     Some(value)
-}
-
-/// Why a server requires a sign-in.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct SignInReason {
-    /// The server's `WWW-Authenticate` challenge.
-    pub(crate) challenge: Option<String>,
-    /// Scopes to request in addition to those that the server names at first.
-    pub(crate) scopes: Vec<String>,
-}
-
-impl SignInReason {
-    pub(crate) fn read(kept: &str) -> Option<Self> {
-        serde_json::from_str(kept).ok()
-    }
-
-    pub(crate) fn write(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
-    }
 }
 
 pub(crate) fn token_of(grant: Option<&Arc<Grant>>) -> Option<&str> {
@@ -143,6 +167,7 @@ pub(crate) fn union(one: &[String], other: &[String]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use switchboard_model::{GrantId, ServerName};
 
     use super::*;
 
@@ -160,13 +185,26 @@ mod tests {
             granted: vec!["a".into()],
             is_own: false,
             since: Vec::new(),
+            renew_at_ms: None,
+            version: 0,
+        }
+    }
+
+    fn stored(grant: &Grant) -> StoredGrant {
+        StoredGrant {
+            id: GrantId::of_server(&ServerName::new("s")),
+            issuer: grant.issuer.clone(),
+            content: Ok(grant.write()),
+            is_encrypted: false,
+            version: 7,
+            renewing_until_ms: 0,
         }
     }
 
     #[test]
     fn a_grant_is_kept_whole_and_shown_without_secrets() {
-        let read = Grant::read(&grant().write()).unwrap();
-        assert_eq!(read.refresh_token.as_deref(), Some("s3cret-refresh"));
+        let read = Grant::read(&stored(&grant())).unwrap();
+        assert_eq!((read.refresh_token.as_deref(), read.version), (Some("s3cret-refresh"), 7));
         assert!(!format!("{:?} {:?}", grant(), grant().write()).contains("s3cret"));
     }
 
@@ -178,10 +216,38 @@ mod tests {
         assert_eq!(grant.access_token, "new");
         assert_eq!(grant.refresh_token.as_deref(), Some("s3cret-refresh"));
         assert_eq!(grant.granted, ["a"]);
-        let times = [(30_999, false, false), (31_001, true, false), (61_000, true, true)];
-        for (now, shortly, over) in times {
-            assert_eq!((grant.expires_shortly(now), grant.is_over(now)), (shortly, over), "{now}");
+    }
+
+    #[test]
+    fn a_token_is_renewed_after_about_four_fifths_of_its_life() {
+        use RenewalUrgency::{Due, NotYet, Now};
+        let of = |token: &str, seconds: i64| {
+            let mut grant = grant();
+            let answer =
+                json!({"access_token": token, "token_type": "Bearer", "expires_in": seconds});
+            grant.take(&answer, 0).unwrap();
+            grant
+        };
+        let hour = of("new", 3600);
+        for (second, urgency) in
+            [(0, NotYet), (2700, NotYet), (3060, Due), (3569, Due), (3571, Now)]
+        {
+            assert_eq!(hour.urgency(second * 1000), urgency, "{second}");
         }
+        assert!(!hour.is_over(3_599_999) && hour.is_over(3_600_000));
+        let minute = of("new", 60);
+        for (second, urgency) in [(0, NotYet), (45, NotYet), (51, Now), (61, Now)] {
+            assert_eq!(minute.urgency(second * 1000), urgency, "{second}");
+        }
+        let at = |n: i32| of(&format!("token-{n}"), 3600).renew_at_ms.unwrap();
+        let all: std::collections::BTreeSet<i64> = (0..50).map(at).collect();
+        assert!(all.len() > 20, "they differ: {all:?}");
+        assert!(all.iter().all(|at| (2_736_000..=3_024_000).contains(at)), "{all:?}");
+        // One that an earlier version stored.
+        let old = Grant { expires_at_ms: Some(60_000), ..grant() };
+        assert_eq!((old.urgency(29_000), old.urgency(31_000)), (NotYet, Now));
+        assert_eq!(grant().urgency(i64::MAX), NotYet, "it does not expire");
+        assert_eq!(of("new", i64::MAX).urgency(0), NotYet);
     }
 
     #[test]

@@ -73,6 +73,8 @@ pub(crate) async fn obtain(asking: Asking<'_>, now_ms: i64) -> Result<Grant, Con
         granted: scopes,
         is_own: true,
         since: more.to_vec(),
+        renew_at_ms: None,
+        version: 0,
     };
     let answer = serde_json::to_value(&answer).unwrap_or_default();
     grant.take(&answer, now_ms).map_err(|why| unusable(&why))?;

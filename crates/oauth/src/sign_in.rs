@@ -7,7 +7,7 @@ use http::StatusCode;
 use reqwest::RequestBuilder;
 use rmcp::transport::auth::{AuthorizationManager, OAuthClientConfig};
 use switchboard_model::{
-    ConnectError, ConnectErrorKind, OAuthGrant, ServerName, ServerSpec, SignInClient,
+    ConnectError, ConnectErrorKind, GrantId, OAuthGrant, ServerSpec, SignInClient,
 };
 use switchboard_outbound::{Redactor, describe_failure};
 use tokio::net::TcpListener;
@@ -17,8 +17,9 @@ use crate::callback::{CALLBACK, listen, no_port, query_value, wait_for_browser};
 use crate::challenge::bearer_challenge;
 use crate::discovery::{Discovered, describe, discover};
 use crate::failure::{unkept, unusable};
-use crate::grant::{Grant, SignInReason, union};
+use crate::grant::{Grant, union};
 use crate::refresh::client_of;
+use crate::sign_in_need::SignInNeed;
 use crate::sign_in_state::wants_oauth;
 use crate::token_store::TokenStore;
 
@@ -35,7 +36,7 @@ pub struct SignedIn {
 
 /// A sign-in that waits for the browser. Dropping it cancels it.
 pub struct SignIn {
-    server: ServerName,
+    id: GrantId,
     tokens: Arc<dyn TokenStore>,
     manager: AuthorizationManager,
     listener: TcpListener,
@@ -47,7 +48,7 @@ pub struct SignIn {
 
 impl std::fmt::Debug for SignIn {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SignIn").field("server", &self.server).finish_non_exhaustive()
+        f.debug_struct("SignIn").field("id", &self.id).finish_non_exhaustive()
     }
 }
 
@@ -77,16 +78,16 @@ impl SignIn {
                 "its entry says `grant: client_credentials`; `switchboard server test` tries it",
             ));
         };
-        let wanted = tokens.wanted(name).await.map_err(|error| unkept(&error))?;
-        let wanted = wanted.as_deref().and_then(SignInReason::read).unwrap_or_default();
+        let id = GrantId::of_server(name);
+        let wanted = tokens.need(&id).await.map_err(|error| unkept(&error))?;
+        let wanted = wanted.as_deref().and_then(SignInNeed::read).unwrap_or_default();
         let challenge = match unsigned {
             Some(request) => ask_for_challenge(request).await?,
             None => None,
         };
         let challenge = challenge.or(wanted.challenge);
         let mut found = discover(url, challenge.as_deref()).await?;
-        let before =
-            tokens.load(name, Some(&found.issuer)).await.map_err(|error| unkept(&error))?;
+        let before = tokens.load(&id, Some(&found.issuer)).await.map_err(|error| unkept(&error))?;
         let before = before.as_ref().and_then(Grant::read);
         let before = before.filter(|grant| grant.is_for(url, settings));
 
@@ -111,13 +112,15 @@ impl SignIn {
             granted: scopes.clone(),
             is_own: false,
             since: Vec::new(),
+            renew_at_ms: None,
+            version: 0,
         };
         let mut manager = found.manager;
         manager.configure_client(client).map_err(|error| describe(&error))?;
         let scopes: Vec<_> = scopes.iter().map(String::as_str).collect();
         let url = manager.get_authorization_url(&scopes).await.map_err(|error| describe(&error))?;
         let redactor = Redactor::of(spec);
-        Ok(Self { server: name.clone(), tokens, manager, listener, url, grant, redactor })
+        Ok(Self { id, tokens, manager, listener, url, grant, redactor })
     }
 
     /// The URL to open in a browser.
@@ -142,10 +145,8 @@ impl SignIn {
         let mut grant = self.grant;
         let answer = serde_json::to_value(&answer).unwrap_or_default();
         grant.take(&answer, self.tokens.now_ms()).map_err(|why| unusable(&why))?;
-        let kept = self.tokens.save(&self.server, &grant.issuer, grant.write()).await;
+        let kept = self.tokens.save(&self.id, &grant.issuer, grant.write()).await;
         kept.map_err(|error| unkept(&error))?;
-        let noted = self.tokens.want(&self.server, None).await;
-        noted.map_err(|error| unkept(&error))?;
         Ok(SignedIn { issuer: grant.issuer, scopes: grant.granted })
     }
 }

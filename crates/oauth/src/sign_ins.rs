@@ -1,11 +1,11 @@
-//! The OAuth state of all servers, so that the connections to a server share its tokens.
+//! The OAuth state of all servers and owners, so that the connections with one account share its tokens.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use switchboard_model::{ServerName, ServerSpec};
+use switchboard_model::{GrantId, GrantOwner, ServerSpec};
 
 use crate::authorization::Authorization;
 use crate::grant::token_of;
@@ -13,12 +13,14 @@ use crate::token_store::TokenStore;
 
 /// The interval at which a server that waits for a sign-in reads the store.
 const LOOKING: Duration = Duration::from_secs(1);
+/// How many states are kept although no connection uses them.
+const MAX_KNOWN: usize = 1024;
 
 /// The sign-ins of all servers of a board. Clones share them.
 #[derive(Debug, Clone)]
 pub struct SignIns {
     tokens: Arc<dyn TokenStore>,
-    known: Arc<Mutex<HashMap<ServerName, Arc<Authorization>>>>,
+    known: Arc<Mutex<HashMap<GrantId, Arc<Authorization>>>>,
 }
 
 impl SignIns {
@@ -41,17 +43,36 @@ impl SignIns {
         }
     }
 
-    /// The shared OAuth state of a server, so that two connections do not refresh the same token.
+    /// The store of the grants.
+    pub fn tokens(&self) -> &Arc<dyn TokenStore> {
+        &self.tokens
+    }
+
+    /// The shared OAuth state of a server for the account that all callers share.
     pub fn authorization(&self, spec: &ServerSpec) -> Option<Arc<Authorization>> {
+        self.authorization_of(spec, GrantOwner::Board)
+    }
+
+    /// The shared OAuth state of a server for one owner, so that two connections do not refresh the same token. States
+    /// that no connection uses are dropped when there are many: the store has what they know.
+    pub fn authorization_of(
+        &self,
+        spec: &ServerSpec,
+        owner: GrantOwner,
+    ) -> Option<Arc<Authorization>> {
         let (url, settings) = spec.endpoint.oauth()?;
+        let id = GrantId::of_server(&spec.name).with_owner(owner.clone());
         let mut known = self.known.lock();
-        let present = known.get(&spec.name);
+        let present = known.get(&id);
         if let Some(present) = present.filter(|it| it.is_for(url, settings)) {
             return Some(present.clone());
         }
+        if known.len() >= MAX_KNOWN {
+            known.retain(|_, it| Arc::strong_count(it) > 1);
+        }
         let tokens = self.tokens.clone();
-        let fresh = Arc::new(Authorization::new(&spec.name, url, settings, tokens));
-        known.insert(spec.name.clone(), fresh.clone());
+        let fresh = Arc::new(Authorization::new(&spec.name, owner, url, settings, tokens));
+        known.insert(id, fresh.clone());
         Some(fresh)
     }
 }

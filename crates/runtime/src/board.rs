@@ -24,6 +24,7 @@ use crate::catalog_writer::CatalogWriter;
 use crate::content_checks::ContentChecks;
 use crate::exposure_rule::ExposureRule;
 use crate::first_attempts::{StartEvent, grace_of_reload, wait_for_all};
+use crate::grant_encryption::encrypt_grants;
 use crate::local::LocalTools;
 use crate::max_instances::ConcurrencyTable;
 use crate::memory::Memory;
@@ -104,6 +105,7 @@ impl Board {
         if !exposure.reason.is_empty() {
             tracing::info!("exposure: {}", exposure.reason);
         }
+        options.store.set_grant_keys(&plan.security.store_keys);
         let remembered = options.store.remembered_tools().await?;
         let around = ServerContext {
             store: options.store.clone(),
@@ -121,6 +123,7 @@ impl Board {
         };
         // Dropping the future before the end of this function stops what was started.
         let unless_started = around.stop.clone().drop_guard();
+        around.tasks.spawn(encrypt_grants(options.store.clone()));
         let servers = start_servers(&plan.servers, &remembered, &around);
 
         let (versions_sender, versions) = watch::channel(0);
@@ -318,6 +321,7 @@ impl Board {
         let kept = kept.map(|(name, server)| (name.clone(), server.clone()));
         let servers = kept.chain(fresh.0.clone()).collect();
 
+        let store_keys = plan.security.store_keys.clone();
         let (reply, answer) = oneshot::channel();
         let commit = Commit { plan: Arc::new(plan), servers, on_violation, reply };
         // An error, here and below, means that the board is shutting down and needs no configuration.
@@ -325,6 +329,10 @@ impl Board {
         place.send(ReconcilerOrder::Commit(commit));
         fresh.0.clear();
         let violations = answer.await.unwrap_or(Ok(())).err();
+        if violations.is_none() {
+            self.store.set_grant_keys(&store_keys);
+            self.around.tasks.spawn(encrypt_grants(self.store.clone()));
+        }
         violations.map_or(Ok(()), |violations| {
             let failures = violations.into_iter().map(StartFailure::Violation).collect();
             Err(StartError { failures })

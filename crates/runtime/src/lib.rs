@@ -33,6 +33,7 @@ mod egress_check;
 mod exposure_rule;
 mod first_attempts;
 mod follow_discovery;
+mod grant_encryption;
 mod list_again;
 mod live_config;
 mod local;

@@ -1,54 +1,130 @@
-//! Stores sign-ins to servers in the data directory's store.
+//! Stores grants in the data directory's store.
+
+use std::fmt;
+use std::sync::Arc;
 
 use futures::FutureExt;
 use jiff::Timestamp;
-use switchboard_model::{Secret, ServerName};
-use switchboard_oauth::{Kept, TokenStore};
-use switchboard_store::Store;
+use switchboard_model::{GrantId, RenewalTurn, Secret};
+use switchboard_oauth::{Clock, Kept, StoredGrant, TokenStore, TokenStoreError};
+use switchboard_store::{GrantRow, Store, StoreError};
 
-/// Sign-ins in the data directory, shared by all processes that use it.
-#[derive(Debug, Clone)]
-pub struct StoredTokens(Store);
+/// Grants in the data directory, shared by all processes that use it.
+#[derive(Clone)]
+pub struct StoredTokens {
+    store: Store,
+    clock: Clock,
+}
+
+impl fmt::Debug for StoredTokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoredTokens").field("store", &self.store).finish_non_exhaustive()
+    }
+}
 
 impl StoredTokens {
     pub fn new(store: Store) -> Self {
-        Self(store)
+        Self::with_clock(store, Arc::new(|| Timestamp::now().as_millisecond()))
+    }
+
+    /// With another clock than that of the system.
+    pub fn with_clock(store: Store, clock: Clock) -> Self {
+        Self { store, clock }
+    }
+
+    fn stored(&self, row: GrantRow) -> StoredGrant {
+        let content = row.content.map_err(|lock| in_words(&self.store.locked(&row.id, lock)));
+        StoredGrant {
+            id: row.id,
+            issuer: row.issuer,
+            content,
+            is_encrypted: row.is_encrypted,
+            version: row.version,
+            renewing_until_ms: row.renewing_until_ms,
+        }
     }
 }
 
 impl TokenStore for StoredTokens {
     fn load<'a>(
         &'a self,
-        server: &'a ServerName,
+        id: &'a GrantId,
         issuer: Option<&'a str>,
-    ) -> Kept<'a, Option<Secret>> {
-        self.0.oauth_grant(server, issuer).map(in_words).boxed()
-    }
-
-    fn save<'a>(&'a self, server: &'a ServerName, issuer: &'a str, grant: Secret) -> Kept<'a, ()> {
+    ) -> Kept<'a, Option<StoredGrant>> {
         async move {
-            in_words(self.0.keep_oauth_grant(server, issuer, &grant, self.now_ms()).await)
+            let row = self.store.grant(id, issuer).await.map_err(|error| in_words(&error))?;
+            let Some(stored) = row.map(|row| self.stored(row)) else { return Ok(None) };
+            match &stored.content {
+                Ok(_) => Ok(Some(stored)),
+                Err(locked) => Err(locked.clone()),
+            }
         }
         .boxed()
     }
 
-    fn forget<'a>(&'a self, server: &'a ServerName) -> Kept<'a, bool> {
-        self.0.forget_oauth_grants(server).map(in_words).boxed()
+    fn list(&self) -> Kept<'_, Vec<StoredGrant>> {
+        async move {
+            let rows = self.store.grants().await.map_err(|error| in_words(&error))?;
+            Ok(rows.into_iter().map(|row| self.stored(row)).collect())
+        }
+        .boxed()
     }
 
-    fn wanted<'a>(&'a self, server: &'a ServerName) -> Kept<'a, Option<String>> {
-        self.0.oauth_wanted(server).map(in_words).boxed()
+    fn save<'a>(&'a self, id: &'a GrantId, issuer: &'a str, content: Secret) -> Kept<'a, ()> {
+        async move { kept(self.store.save_grant(id, issuer, &content, self.now_ms()).await) }
+            .boxed()
     }
 
-    fn want<'a>(&'a self, server: &'a ServerName, wanted: Option<String>) -> Kept<'a, ()> {
-        async move { in_words(self.0.want_oauth(server, wanted.as_deref()).await) }.boxed()
+    fn begin_renewal<'a>(
+        &'a self,
+        id: &'a GrantId,
+        issuer: &'a str,
+        version: i64,
+        abandoned: Option<i64>,
+    ) -> Kept<'a, RenewalTurn> {
+        let now_ms = self.now_ms();
+        self.store.begin_renewal(id, issuer, version, abandoned, now_ms).map(kept).boxed()
+    }
+
+    fn finish_renewal<'a>(
+        &'a self,
+        id: &'a GrantId,
+        issuer: &'a str,
+        version: i64,
+        content: Secret,
+    ) -> Kept<'a, bool> {
+        async move {
+            let now_ms = self.now_ms();
+            kept(self.store.finish_renewal(id, issuer, version, &content, now_ms).await)
+        }
+        .boxed()
+    }
+
+    fn end_renewal<'a>(&'a self, id: &'a GrantId, issuer: &'a str, version: i64) -> Kept<'a, ()> {
+        self.store.end_renewal(id, issuer, version).map(kept).boxed()
+    }
+
+    fn forget<'a>(&'a self, id: &'a GrantId) -> Kept<'a, bool> {
+        self.store.forget_grants(id).map(kept).boxed()
+    }
+
+    fn need<'a>(&'a self, id: &'a GrantId) -> Kept<'a, Option<String>> {
+        self.store.grant_need(id).map(kept).boxed()
+    }
+
+    fn set_need<'a>(&'a self, id: &'a GrantId, need: String) -> Kept<'a, ()> {
+        async move { kept(self.store.need_grant(id, &need).await) }.boxed()
     }
 
     fn now_ms(&self) -> i64 {
-        Timestamp::now().as_millisecond()
+        (self.clock)()
     }
 }
 
-fn in_words<T>(kept: Result<T, switchboard_store::StoreError>) -> Result<T, String> {
-    kept.map_err(|error| error.to_string())
+fn kept<T>(result: Result<T, StoreError>) -> Result<T, TokenStoreError> {
+    result.map_err(|error| in_words(&error))
+}
+
+fn in_words(error: &StoreError) -> TokenStoreError {
+    TokenStoreError { message: error.to_string(), hint: error.hint() }
 }

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use sqlx::migrate::MigrateError;
 
+use crate::grant_cipher::GrantLock;
+
 /// Why an operation of the store failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -108,6 +110,34 @@ pub enum StoreError {
         /// The limit.
         most: u64,
     },
+    /// A sign-in that cannot be decrypted. It stays as it is.
+    #[error("the sign-in {grant} in the database {} {}", file.display(), lock.describe())]
+    GrantLocked {
+        /// The database.
+        file: PathBuf,
+        /// The purpose and the owner.
+        grant: String,
+        /// Why.
+        lock: GrantLock,
+    },
+    /// A sign-in that may not be stored in clear text.
+    #[error(
+        "the sign-in {grant} would be kept in clear text, on a board that other machines can reach"
+    )]
+    ClearText {
+        /// The database.
+        file: PathBuf,
+        /// The purpose and the owner.
+        grant: String,
+    },
+    /// The encryption of a sign-in failed.
+    #[error("the sign-in {grant} cannot be encrypted")]
+    NotEncrypted {
+        /// The database.
+        file: PathBuf,
+        /// The purpose and the owner.
+        grant: String,
+    },
     /// The system provided no random bytes.
     #[error("cannot get random bytes from the system")]
     NoRandomness {
@@ -166,7 +196,22 @@ impl StoreError {
             Self::TooLarge { .. } => {
                 Some("ask the tool for less, or raise `max_result_bytes` of the tool".into())
             }
-            Self::NoRandomness { .. } | Self::Closed { .. } | Self::Query { .. } => None,
+            Self::GrantLocked { lock: GrantLock::UnknownKey(_), .. } => Some(
+                "set `security.store_key` to the key that encrypted it, or list that key in \
+                 `security.previous_store_keys`; `switchboard auth logout` removes the sign-in"
+                    .into(),
+            ),
+            Self::GrantLocked { lock: GrantLock::Changed, .. } => {
+                Some("restore a copy, or remove the sign-in with `switchboard auth logout`".into())
+            }
+            Self::ClearText { .. } => Some(
+                "set `security.store_key` to a file or a variable with a key of `openssl rand -base64 32`"
+                    .into(),
+            ),
+            Self::NotEncrypted { .. }
+            | Self::NoRandomness { .. }
+            | Self::Closed { .. }
+            | Self::Query { .. } => None,
         }
     }
 
@@ -183,6 +228,14 @@ impl StoreError {
             Self::NameTaken { .. } => "the name is taken",
             Self::TooLarge { .. } => "it exceeds the limit for one caller",
             Self::NoRandomness { .. } => "the system provides no random bytes",
+            Self::GrantLocked { lock: GrantLock::UnknownKey(_), .. } => {
+                "the key that encrypted a sign-in is not configured"
+            }
+            Self::GrantLocked { lock: GrantLock::Changed, .. } => {
+                "a sign-in was changed from outside"
+            }
+            Self::ClearText { .. } => "a sign-in would be kept in clear text",
+            Self::NotEncrypted { .. } => "a sign-in cannot be encrypted",
             Self::Newer { .. }
             | Self::Migration { .. }
             | Self::Unreadable { .. }
@@ -203,6 +256,9 @@ impl StoreError {
             Self::NameTaken { .. } => "name_taken",
             Self::TooLarge { .. } => "too_large",
             Self::NoRandomness { .. } => "no_randomness",
+            Self::GrantLocked { .. } => "locked_grant",
+            Self::ClearText { .. } => "clear_text",
+            Self::NotEncrypted { .. } => "not_encrypted",
             Self::Newer { .. } | Self::Migration { .. } => "layout",
             Self::Unreadable { .. } => "unreadable",
             Self::Query { .. } => "query",
@@ -224,6 +280,9 @@ impl StoreError {
             | Self::NameTaken { .. }
             | Self::TooLarge { .. }
             | Self::NoRandomness { .. }
+            | Self::GrantLocked { .. }
+            | Self::ClearText { .. }
+            | Self::NotEncrypted { .. }
             | Self::Closed { .. }
             | Self::Query { .. } => false,
         }

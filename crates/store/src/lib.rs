@@ -1,5 +1,5 @@
 //! The persistent state: remembered tools and eras of servers, the catalog revision, call records, large results, API
-//! keys, sessions, clients and conversations, and sign-ins to servers.
+//! keys, sessions, clients and conversations, and grants (the results of sign-ins).
 //!
 //! [`Store`] is a concrete type over `SQLite` in WAL mode. The SQL is limited to what `PostgreSQL` also supports (`$1`,
 //! row values, upserts, window functions), and only `rows` converts between rows and the model, so that a second
@@ -16,11 +16,13 @@ mod clients;
 mod content_checks;
 mod era;
 mod error;
+mod grant_cipher;
+mod grant_keys;
+mod grants;
 mod health;
 mod keys;
 mod messages;
 mod migrations;
-mod oauth;
 mod open;
 mod results;
 mod retention;
@@ -36,6 +38,8 @@ pub use calls::CallFilter;
 pub use clients::StoredClient;
 pub use content_checks::ContentCheckFilter;
 pub use error::{StoreError, StoreFailure};
+pub use grant_cipher::GrantLock;
+pub use grants::{GrantRow, RENEWAL_TURN_MS, ReencryptedGrants};
 pub use health::StoreOutage;
 pub use keys::StoredKey;
 pub use results::{NewResult, ResultBounds, ResultSlice};

@@ -22,6 +22,7 @@ const FILES: &[(&str, &str)] = &[
     ("0010_results_by_owner", include_str!("../migrations/sqlite/0010_results_by_owner.sql")),
     ("0011_content_checks", include_str!("../migrations/sqlite/0011_content_checks.sql")),
     ("0012_key_access", include_str!("../migrations/sqlite/0012_key_access.sql")),
+    ("0013_grants", include_str!("../migrations/sqlite/0013_grants.sql")),
 ];
 
 pub(crate) static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {

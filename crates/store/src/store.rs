@@ -9,6 +9,7 @@ use sqlx::{Connection, Transaction};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 
 use crate::StoreError;
+use crate::grant_keys::GrantKeys;
 use crate::health::SharedHealth;
 
 /// How long a write waits for earlier writes of this process. Together with the busy timeout of `SQLite` it bounds how
@@ -25,6 +26,7 @@ pub struct Store {
     /// of arrival, and without using the connections that readers need.
     writer: Arc<Semaphore>,
     pub(crate) health: SharedHealth,
+    pub(crate) grant_keys: Arc<GrantKeys>,
     /// A connection that only stays open. Without any connection, the next one would have to create the write-ahead log
     /// and its index again, for which a full disk has no room, and nothing could be read.
     pub(crate) anchor: Arc<Mutex<Option<SqliteConnection>>>,
@@ -37,6 +39,7 @@ impl Store {
             file: file.into(),
             writer: Arc::new(Semaphore::new(1)),
             health: SharedHealth::default(),
+            grant_keys: Arc::default(),
             anchor: Arc::default(),
         }
     }

@@ -8,19 +8,20 @@ use comfy_table::Cell;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use switchboard_mcp_client::challenge_request;
-use switchboard_model::{ConnectError, ServerPlan};
-use switchboard_oauth::{Renewal, SignIn, SignInState, TokenStore};
+use switchboard_model::{ConnectError, GrantId, ServerPlan};
+use switchboard_oauth::{GrantState, Renewal, SignIn, SignInState, TokenStore};
 use switchboard_outbound::HttpPool;
 use switchboard_runtime::StoredTokens;
 
 use crate::args::{AuthCommand, Globals};
-use crate::embedded::{find_server, load_config, open_store};
+use crate::embedded::{find_server, load_config, open_store_with};
 use crate::failure::Failure;
 use crate::output::{Output, cell, state_cell};
 
 /// How long a sign-in in the browser may take.
 const PATIENCE: Duration = Duration::from_mins(15);
-const NEEDS_SIGN_IN: &str = "needs sign-in";
+pub(crate) const CLEAR_TEXT: &str = "sign-ins are kept in clear text, readable for this user only; \
+    `security.store_key` encrypts them";
 
 pub(crate) async fn run(
     globals: &Globals,
@@ -35,23 +36,24 @@ pub(crate) async fn run(
         .with_hint(Some(way_out.into())));
     }
     let plan = load_config(globals, output)?.plan;
+    let keys = &plan.security.store_keys;
     match wanted {
         AuthCommand::Login { server, no_browser } => {
             let server = find_server(&plan, server)?;
-            let store = open_store(globals).await?;
+            let store = open_store_with(globals, keys).await?;
             let tokens = Arc::new(StoredTokens::new(store.clone()));
             let signed_in = login(server, tokens, *no_browser, output).await;
             store.close().await;
             signed_in?;
         }
         AuthCommand::Status => {
-            let store = open_store(globals).await?;
+            let store = open_store_with(globals, keys).await?;
             status(&plan.servers, &StoredTokens::new(store.clone()), output).await?;
             store.close().await;
         }
         AuthCommand::Logout { server } => {
             let server = find_server(&plan, server)?;
-            let store = open_store(globals).await?;
+            let store = open_store_with(globals, keys).await?;
             logout(server, &StoredTokens::new(store.clone()), output).await?;
             store.close().await;
         }
@@ -121,28 +123,46 @@ async fn status(
         let state = state.map_err(|error| Failure::start(error.to_string()))?;
         states.push((server.spec.name.as_str(), state));
     }
-    let now = tokens.now_ms();
     if output.is_json() {
-        let servers: Vec<_> = states.iter().map(|(name, state)| view(name, state, now)).collect();
+        let servers: Vec<_> = states.iter().map(|(name, state)| view(name, state)).collect();
         output.json(&json!({ "servers": servers }));
     } else if states.is_empty() {
         output.note("no server has `auth.oauth`");
     } else {
         let header = ["server", "state", "issuer", "scopes", "expires"];
-        let rows = states.iter().map(|(name, state)| row(name, state, now));
+        let rows = states.iter().map(|(name, state)| row(name, state));
         output.table(&header, rows.collect());
         for (name, state) in &states {
-            if word(state, now) == NEEDS_SIGN_IN {
-                output.note(&format!("{name}: run `switchboard auth login {name}`"));
+            if let Some(way_out) = way_out(name, &state.state) {
+                output.note(&way_out);
             }
         }
+    }
+    if states.iter().any(|(_, state)| state.is_encrypted == Some(false)) {
+        output.note(CLEAR_TEXT);
     }
     Ok(())
 }
 
+/// Why a sign-in cannot be used, and what to do about it.
+fn way_out(name: &str, state: &GrantState) -> Option<String> {
+    let login = format!("run `switchboard auth login {name}`");
+    match state {
+        GrantState::Active | GrantState::Renewing => None,
+        GrantState::NeedsSignIn(cause) => Some(format!("{name}: {}; {login}", cause.describe())),
+        GrantState::Orphaned(cause) => Some(format!("{name}: {}; {login}", cause.describe())),
+        GrantState::Locked(error) => {
+            let hint = error.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+            Some(format!("{name}: {}{hint}", error.message))
+        }
+    }
+}
+
 async fn logout(server: &ServerPlan, tokens: &StoredTokens, output: Output) -> Result<(), Failure> {
     let name = &server.spec.name;
-    let had_some = tokens.forget(name).await.map_err(Failure::start)?;
+    let forgotten = tokens.forget(&GrantId::of_server(name)).await;
+    let had_some =
+        forgotten.map_err(|error| Failure::start(error.message).with_hint(error.hint))?;
     if output.is_json() {
         output.json(&json!({ "server": name.as_str(), "signed_out": had_some }));
     } else if had_some {
@@ -153,14 +173,12 @@ async fn logout(server: &ServerPlan, tokens: &StoredTokens, output: Output) -> R
     Ok(())
 }
 
-fn word(state: &SignInState, now_ms: i64) -> &'static str {
-    let is_over = || state.expires_at_ms.is_some_and(|end| end <= now_ms);
-    let needs_sign_in = match state.renewal {
-        Renewal::OwnClient => return "automatic",
-        Renewal::Refresh => state.is_wanted,
-        Renewal::SignIn => !state.is_signed_in || state.is_wanted || is_over(),
-    };
-    if needs_sign_in { NEEDS_SIGN_IN } else { "ready" }
+/// The word for the state; in JSON as it is, for people with blanks.
+fn word(state: &SignInState) -> &'static str {
+    match state.renewal {
+        Renewal::OwnClient => "automatic",
+        Renewal::Refresh | Renewal::SignIn => state.state.as_str(),
+    }
 }
 
 fn expiry(state: &SignInState) -> Option<String> {
@@ -168,19 +186,21 @@ fn expiry(state: &SignInState) -> Option<String> {
     end.map(|end| format!("{end:.0}"))
 }
 
-fn view(name: &str, state: &SignInState, now_ms: i64) -> Value {
+fn view(name: &str, state: &SignInState) -> Value {
     json!({
         "server": name,
-        "state": word(state, now_ms),
+        "state": word(state),
+        "reason": state.state.reason(),
         "issuer": state.issuer,
         "scopes": state.scopes,
         "wanted_scopes": state.wanted_scopes,
         "expires_at": expiry(state),
         "is_renewed": state.renewal != Renewal::SignIn,
+        "is_encrypted": state.is_encrypted,
     })
 }
 
-fn row(name: &str, state: &SignInState, now_ms: i64) -> Vec<Cell> {
+fn row(name: &str, state: &SignInState) -> Vec<Cell> {
     let end = match (expiry(state), state.renewal) {
         (Some(_), Renewal::Refresh | Renewal::OwnClient) => "renewed by itself".to_owned(),
         (Some(end), Renewal::SignIn) => end,
@@ -188,7 +208,7 @@ fn row(name: &str, state: &SignInState, now_ms: i64) -> Vec<Cell> {
     };
     vec![
         cell(name),
-        state_cell(word(state, now_ms)),
+        state_cell(&word(state).replace('_', " ")),
         cell(state.issuer.as_deref().unwrap_or("-")),
         cell(if state.scopes.is_empty() { "-".to_owned() } else { state.scopes.join(" ") }),
         cell(end),

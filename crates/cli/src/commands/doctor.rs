@@ -25,11 +25,12 @@ use switchboard_runtime::{
 };
 use switchboard_store::Store;
 
+use super::auth::CLEAR_TEXT;
 use super::check::toolset_warnings;
 use crate::args::Globals;
 use crate::data_dir::data_directory;
 use crate::discovered::discover;
-use crate::embedded::{config_source, end_board, own_program, sign_ins};
+use crate::embedded::{config_source, end_board, open_store_with, own_program, sign_ins};
 use crate::failure::{EXIT_START, Failure};
 use crate::output::Output;
 use crate::single_connection::{NotConnected, connect};
@@ -88,7 +89,8 @@ async fn look_here(globals: &Globals) -> Result<Vec<Finding>, Failure> {
         let plan = &discovered.plan;
         let list = source_list(&discovered.sources, plan, &discovered.left_out);
         findings.extend(sources::about_sources(&list));
-        let sign_ins = sign_ins(globals, &plan.servers).await.ok().flatten();
+        let sign_ins =
+            sign_ins(globals, &plan.security.store_keys, &plan.servers).await.ok().flatten();
         let options =
             ConnectOptions { guard: own_program(), sign_ins, ..ConnectOptions::default() };
         let looks: FuturesOrdered<_> =
@@ -100,6 +102,7 @@ async fn look_here(globals: &Globals) -> Result<Vec<Finding>, Failure> {
             }
             findings.extend(found.findings);
         }
+        findings.extend(look_at_sign_ins(globals, plan).await);
         findings.extend(look_at_providers(plan));
         findings.extend(look_at_threat_protection(plan).await);
         findings.extend(look_at_admission(&loaded, plan, &away).await?);
@@ -153,6 +156,28 @@ async fn look_at_store(globals: &Globals) -> Finding {
         }
         Err(error) => Finding::ill(subject, error.to_string(), error.hint()),
     }
+}
+
+/// Whether the stored sign-ins are encrypted, and can be decrypted.
+async fn look_at_sign_ins(globals: &Globals, plan: &Plan) -> Option<Finding> {
+    let keys = &plan.security.store_keys;
+    let store = open_store_with(globals, keys).await.ok()?;
+    let grants = store.grants().await.unwrap_or_default();
+    store.close().await;
+    let uses_oauth = plan.servers.iter().any(|server| server.spec.endpoint.oauth().is_some());
+    if grants.is_empty() && !uses_oauth {
+        return None;
+    }
+    let locked = grants.iter().find_map(|row| {
+        let lock = row.content.as_ref().err()?;
+        Some(store.locked(&row.id, lock.clone()))
+    });
+    Some(match locked {
+        Some(error) => Finding::ill("sign-ins", error.to_string(), error.hint()),
+        None if keys.current.is_none() => Finding::warning("sign-ins", CLEAR_TEXT),
+        None if grants.iter().all(|row| row.is_encrypted) => Finding::well("sign-ins", "encrypted"),
+        None => Finding::well("sign-ins", "the next start encrypts those that are in clear text"),
+    })
 }
 
 /// Whether something answers at the threat-protection endpoint, if one is configured.

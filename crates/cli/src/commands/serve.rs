@@ -15,6 +15,7 @@ use switchboard_mcp_server::Gateway;
 use switchboard_model::Plan;
 use switchboard_runtime::{Board, LiveConfig, Memory, follow_discovery, watch_config};
 use switchboard_sessions::SessionService;
+use switchboard_store::Store;
 use switchboard_telemetry::install_metrics;
 use switchboard_turns::Turns;
 use tokio::net::TcpListener;
@@ -23,6 +24,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::auth::CLEAR_TEXT;
 use crate::args::{Globals, ServeArguments};
 use crate::discovered::discovery_context;
 use crate::embedded::{
@@ -50,6 +52,7 @@ pub(crate) async fn run(
     let store = open_store(globals).await?;
     let gatekeeper = Gatekeeper::new(store.clone(), gatekeeper_options(&plan)).await?;
     let is_wide = !is_loopback(&wanted.listen);
+    protect_sign_ins(&plan, &store, is_wide)?;
     let listener = listen(wanted.listen, &gatekeeper).await?;
     let address = listener.local_addr().map_err(|error| Failure::start(error.to_string()))?;
     let tasks = TaskTracker::new();
@@ -120,6 +123,29 @@ fn host_policy(plan: &Plan, is_wide: bool) -> HostPolicy {
         origins: plan.security.allowed_origins.clone(),
         is_wide,
     }
+}
+
+/// Refuses to keep sign-ins in clear text on a board that other machines can reach; elsewhere it says so once.
+fn protect_sign_ins(plan: &Plan, store: &Store, is_wide: bool) -> Result<(), Failure> {
+    if is_wide {
+        store.refuse_clear_text_grants();
+    }
+    let signing_in = plan.servers.iter().find(|server| server.spec.endpoint.oauth().is_some());
+    let (Some(server), None) = (signing_in, &plan.security.store_keys.current) else {
+        return Ok(());
+    };
+    if !is_wide {
+        tracing::warn!("{CLEAR_TEXT}");
+        return Ok(());
+    }
+    let name = &server.spec.name;
+    Err(Failure::start(format!(
+        "sign-ins such as that of '{name}' would be kept in clear text, on a board that other machines can reach",
+    ))
+    .with_hint(Some(
+        "set `security.store_key` to `file:/path` or `${VAR}` with a key of `openssl rand -base64 32`"
+            .into(),
+    )))
 }
 
 /// Listens, but refuses an address that other machines can reach if no credentials are configured.

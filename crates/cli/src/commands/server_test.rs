@@ -22,7 +22,8 @@ pub(crate) async fn run(
 ) -> Result<ExitCode, Failure> {
     let plan = plan_with_discovered(globals, &load_config(globals, output)?, output).await;
     let server = find_server(&plan, name)?;
-    let sign_ins = sign_ins(globals, std::slice::from_ref(server)).await?;
+    let sign_ins =
+        sign_ins(globals, &plan.security.store_keys, std::slice::from_ref(server)).await?;
     let options = ConnectOptions { guard: own_program(), sign_ins, ..ConnectOptions::default() };
     #[expect(
         clippy::disallowed_methods,

@@ -50,11 +50,11 @@ async fn a_required_server_keeps_the_start_until_somebody_signed_in() {
         office.url()
     );
     assert!(refused.stderr.contains(&expected), "{}", refused.stderr);
-    assert_eq!(state(&home), "needs sign-in");
+    assert_eq!(state(&home), "needs_sign_in");
 
     let said = login(&home, &[]).await;
     assert!(said.contains(&format!("signed in at 'office' by {}", office.issuer())), "{said}");
-    assert_eq!(state(&home), "ready");
+    assert_eq!(state(&home), "active");
     // Each command is another process.
     for line in ["check --connect", "server test office", "tool call greet", "doctor"] {
         home.line(line).expect(0);
@@ -64,7 +64,7 @@ async fn a_required_server_keeps_the_start_until_somebody_signed_in() {
 
     assert_eq!(home.line("auth logout office").expect(0).stdout, "office: signed out\n");
     assert_eq!(home.line("auth logout office").expect(0).stdout, "office: was not signed in\n");
-    assert_eq!(state(&home), "needs sign-in");
+    assert_eq!(state(&home), "needs_sign_in");
 }
 
 #[tokio::test(flavor = "multi_thread")]

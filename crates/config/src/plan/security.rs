@@ -5,7 +5,8 @@ use std::net::Ipv6Addr;
 use http::uri::Authority;
 use serde_json::Value as Json;
 use switchboard_model::{
-    DEFAULT_JWT_LEEWAY, EgressPolicy, JwksSource, JwtPlan, SecurityPlan, is_on_this_machine,
+    DEFAULT_JWT_LEEWAY, EgressPolicy, JwksSource, JwtPlan, SecurityPlan, StoreKey, StoreKeys,
+    is_on_this_machine,
 };
 use url::Url;
 
@@ -23,7 +24,26 @@ impl Planner<'_> {
             allowed_origins: self.each(&at, "allowed_origins", origin, ORIGIN_HELP),
             jwt,
             egress: at.get("egress").map(|at| self.egress(&at)).unwrap_or_default(),
+            store_keys: self.store_keys(&at),
         }
+    }
+
+    fn store_keys(&mut self, at: &At<'_>) -> StoreKeys {
+        let previous = at.items("previous_store_keys");
+        let previous = previous.iter().filter_map(|item| self.store_key(item)).collect();
+        let current = at.get("store_key").and_then(|at| self.store_key(&at));
+        StoreKeys { current, previous }
+    }
+
+    fn store_key(&mut self, at: &At<'_>) -> Option<StoreKey> {
+        let key = StoreKey::parse(at.text()?);
+        if key.is_none() {
+            let problem = ConfigProblem::error(format!("{} is not a key of 32 bytes", at.path));
+            let help =
+                "make one with `openssl rand -base64 32`, and give it as `${VAR}` or `file:/path`";
+            self.push(&at.node.origin, problem.about(&at.path).help(help));
+        }
+        key
     }
 
     fn egress(&mut self, at: &At<'_>) -> EgressPolicy {

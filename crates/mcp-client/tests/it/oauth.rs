@@ -1,70 +1,57 @@
 //! Tests of OAuth: stored tokens, refreshing them, and when a sign-in is required.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures::FutureExt;
 use futures::future::join_all;
 use serde_json::json;
 use switchboard_mcp_client::{ConnectOptions, Connection, challenge_request};
 use switchboard_model::{
-    ClientProof, Endpoint, OAuthGrant, OAuthSettings, OwnClient, Secret, ServerName, ServerSpec,
-    SignInClient, SigningAlgorithm, UpstreamAuth,
+    ClientProof, Endpoint, GrantId, OAuthGrant, OAuthSettings, OwnClient, Secret, ServerName,
+    ServerSpec, SignInClient, SigningAlgorithm, UpstreamAuth,
 };
-use switchboard_oauth::{Kept, Renewal, SignIn, SignInState, SignIns, SignedIn, TokenStore};
+use switchboard_oauth::{
+    GrantState, MemoryTokens, OrphanCause, Renewal, SignIn, SignInCause, SignInState, SignIns,
+    SignedIn, StoredGrant, TokenStore,
+};
 use switchboard_outbound::HttpPool;
 use switchboard_test_support::{FakeAuthServer, OWN_CLIENT, wait_until};
 
 use crate::support::{PATIENCE, call, failure, names, shown, spec, text};
 
 /// A store that forgets everything with the test, and a clock that stands still.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Drawer {
-    grants: Mutex<Vec<(String, Secret)>>,
-    wanted: Mutex<Option<String>>,
-    now: AtomicI64,
+    tokens: Arc<MemoryTokens>,
+    now: Arc<AtomicI64>,
+}
+
+impl Default for Drawer {
+    fn default() -> Self {
+        let now = Arc::new(AtomicI64::new(1_000_000));
+        let clock = now.clone();
+        Self {
+            tokens: Arc::new(MemoryTokens::new(Arc::new(move || clock.load(Ordering::SeqCst)))),
+            now,
+        }
+    }
 }
 
 impl Drawer {
     fn wait(&self, duration: Duration) {
         self.now.fetch_add(i64::try_from(duration.as_millis()).unwrap(), Ordering::SeqCst);
     }
+
+    async fn grant(&self) -> Option<StoredGrant> {
+        self.tokens.load(&tested(), None).await.unwrap()
+    }
 }
 
-impl TokenStore for Drawer {
-    fn load<'a>(&'a self, _: &'a ServerName, issuer: Option<&'a str>) -> Kept<'a, Option<Secret>> {
-        let grants = self.grants.lock().unwrap();
-        let mut all = grants.iter().rev();
-        let found = all.find(|(from, _)| issuer.is_none_or(|issuer| from == issuer));
-        let found = found.map(|(_, grant)| grant.clone());
-        async move { Ok(found) }.boxed()
-    }
-
-    fn save<'a>(&'a self, _: &'a ServerName, issuer: &'a str, grant: Secret) -> Kept<'a, ()> {
-        self.grants.lock().unwrap().push((issuer.to_owned(), grant));
-        async { Ok(()) }.boxed()
-    }
-
-    fn forget<'a>(&'a self, _: &'a ServerName) -> Kept<'a, bool> {
-        let had_some = !std::mem::take(&mut *self.grants.lock().unwrap()).is_empty();
-        async move { Ok(had_some) }.boxed()
-    }
-
-    fn wanted<'a>(&'a self, _: &'a ServerName) -> Kept<'a, Option<String>> {
-        let wanted = self.wanted.lock().unwrap().clone();
-        async move { Ok(wanted) }.boxed()
-    }
-
-    fn want<'a>(&'a self, _: &'a ServerName, wanted: Option<String>) -> Kept<'a, ()> {
-        *self.wanted.lock().unwrap() = wanted;
-        async { Ok(()) }.boxed()
-    }
-
-    fn now_ms(&self) -> i64 {
-        self.now.load(Ordering::SeqCst)
-    }
+/// The grant that the connections of these tests use.
+fn tested() -> GrantId {
+    GrantId::of_server(&ServerName::new("tested"))
 }
 
 fn with_oauth(office: &FakeAuthServer, grant: OAuthGrant) -> ServerSpec {
@@ -88,13 +75,16 @@ fn secret(secret: &str) -> ClientProof {
 }
 
 fn options(drawer: &Arc<Drawer>) -> ConnectOptions {
-    ConnectOptions { sign_ins: Some(SignIns::new(drawer.clone())), ..ConnectOptions::default() }
+    ConnectOptions {
+        sign_ins: Some(SignIns::new(drawer.tokens.clone())),
+        ..ConnectOptions::default()
+    }
 }
 
 /// The page is opened, and whoever is there agrees.
 async fn sign_in(spec: &ServerSpec, drawer: &Arc<Drawer>) -> Result<SignedIn, String> {
     let unsigned = challenge_request(spec, &HttpPool::default()).unwrap();
-    let begun = SignIn::begin(spec, unsigned, drawer.clone()).await;
+    let begun = SignIn::begin(spec, unsigned, drawer.tokens.clone()).await;
     let begun = begun.map_err(|error| shown(&error))?;
     let page = reqwest::get(begun.url().to_owned());
     let (signed_in, page) = tokio::join!(begun.finish(), page);
@@ -115,7 +105,7 @@ async fn a_server_that_wants_a_sign_in_says_so_and_works_after_it() {
     let (spec, options) = (signing_in(&office), options(&drawer));
     let refused = failure(Connection::open(&spec, &options).await);
     assert_eq!(refused, format!("{NEEDS} -> it opens the server's sign-in page in a browser"));
-    let state = SignInState::read(&spec, &*drawer).await.unwrap();
+    let state = SignInState::read(&spec, &*drawer.tokens).await.unwrap();
     assert!(state.is_wanted && !state.is_signed_in);
 
     let sign_ins = options.sign_ins.clone().unwrap();
@@ -126,7 +116,7 @@ async fn a_server_that_wants_a_sign_in_says_so_and_works_after_it() {
     let (connection, list) = Connection::open(&spec, &options).await.unwrap();
     assert_eq!(names(&list), ["greet"]);
     assert_eq!(text(&call(&connection, "greet", json!({})).await.unwrap()), "hello");
-    let state = SignInState::read(&spec, &*drawer).await.unwrap();
+    let state = SignInState::read(&spec, &*drawer.tokens).await.unwrap();
     assert!(!state.is_wanted && state.is_signed_in && state.renewal == Renewal::Refresh);
     // Every request but those of strangers had the token.
     let seen = office.tokens_seen();
@@ -181,6 +171,18 @@ async fn a_token_that_cannot_be_renewed_needs_a_person() {
     assert_eq!(refused.to_string(), "needs sign-in: run `switchboard auth login tested`");
     // It was not tried again with the same token.
     assert_eq!((office.tokens_seen().len() - before, office.refreshed()), (1, 1));
+    let state = SignInState::read(&signing_in(&office), &*drawer.tokens).await.unwrap();
+    assert_eq!(state.state, GrantState::NeedsSignIn(SignInCause::Refused));
+    // Neither this process nor another one tries a refused refresh token again.
+    for connection in [
+        connection.clone(),
+        Connection::open(&signing_in(&office), &options(&drawer))
+            .await
+            .map_or(connection.clone(), |opened| opened.0),
+    ] {
+        call(&connection, "greet", json!({})).await.unwrap_err();
+    }
+    assert_eq!(office.refreshed(), 1);
     sign_in(&signing_in(&office), &drawer).await.unwrap();
     call(&connection, "greet", json!({})).await.unwrap();
 }
@@ -193,7 +195,7 @@ async fn a_renewed_token_is_kept_though_its_caller_went_away() {
     office.revoke_access();
     let calling = call(&connection, "greet", json!({}));
     assert!(tokio::time::timeout(Duration::from_millis(150), calling).await.is_err());
-    wait_until(PATIENCE, async || (drawer.grants.lock().unwrap().len() == 2).then_some(())).await;
+    wait_until(PATIENCE, async || drawer.grant().await.filter(|grant| grant.version == 2)).await;
     call(&connection, "greet", json!({})).await.unwrap();
     assert_eq!(office.refreshed(), 1);
 }
@@ -205,8 +207,9 @@ async fn more_scopes_are_asked_for_together_with_those_before() {
     office.need_scope("write");
     let refused = call(&connection, "greet", json!({})).await.unwrap_err();
     assert_eq!(refused.to_string(), "needs sign-in: run `switchboard auth login tested`");
-    let state = SignInState::read(&signing_in(&office), &*drawer).await.unwrap();
+    let state = SignInState::read(&signing_in(&office), &*drawer.tokens).await.unwrap();
     assert_eq!(state.wanted_scopes, ["basic", "write"]);
+    assert_eq!(state.state, GrantState::NeedsSignIn(SignInCause::MoreScopes));
     sign_in(&signing_in(&office), &drawer).await.unwrap();
     assert_eq!(office.asked(), ["basic", "basic write"]);
     // The same connection, at once.
@@ -226,7 +229,7 @@ async fn a_wrong_issuer_is_refused_wherever_it_is_named() {
     let refused = sign_in(&spec, &drawer).await.unwrap_err();
     assert!(refused.starts_with("protocol: "), "{refused}");
     assert_eq!(office.signed_in(), 0);
-    assert!(drawer.grants.lock().unwrap().is_empty());
+    assert!(drawer.grant().await.is_none());
 }
 
 #[tokio::test]
@@ -237,13 +240,29 @@ async fn tokens_are_sent_to_no_other_address() {
     let refused = failure(Connection::open(&signing_in(&other), &options(&drawer)).await);
     assert!(refused.starts_with(NEEDS), "{refused}");
     assert_eq!(other.tokens_seen(), [""]);
+    let state = SignInState::read(&signing_in(&other), &*drawer.tokens).await.unwrap();
+    assert_eq!(state.state, GrantState::Orphaned(OrphanCause::AddressChanged));
+}
+
+#[tokio::test]
+async fn tokens_are_sent_to_no_other_issuer() {
+    let (office, other) = (FakeAuthServer::open().await, FakeAuthServer::open().await);
+    let drawer = Arc::<Drawer>::default();
+    let connection = connected(&office, &drawer).await;
+    office.revoke_access();
+    office.name_issuer(&other.issuer());
+    let refused = call(&connection, "greet", json!({})).await.unwrap_err();
+    assert!(refused.to_string().starts_with("needs sign-in"), "{refused}");
+    assert_eq!((office.refreshed(), other.refreshed()), (0, 0));
+    let state = SignInState::read(&signing_in(&office), &*drawer.tokens).await.unwrap();
+    assert_eq!(state.state, GrantState::Orphaned(OrphanCause::IssuerChanged));
 }
 
 #[tokio::test]
 async fn a_sign_out_elsewhere_is_noticed() {
     let (office, drawer) = (FakeAuthServer::open().await, Arc::<Drawer>::default());
     let connection = connected(&office, &drawer).await;
-    drawer.forget(&ServerName::new("tested")).await.unwrap();
+    drawer.tokens.forget(&tested()).await.unwrap();
     let noticed = async || call(&connection, "greet", json!({})).await.is_err();
     let deadline = tokio::time::Instant::now() + PATIENCE;
     while !noticed().await {
@@ -269,7 +288,7 @@ async fn a_registration_is_used_again_where_the_browser_comes_back_to_the_same_p
 async fn a_client_of_its_own_needs_nobody() {
     let (office, drawer) = (FakeAuthServer::open().await, Arc::<Drawer>::default());
     let spec = coming_itself(&office, secret(OWN_CLIENT.1));
-    let state = SignInState::read(&spec, &*drawer).await.unwrap();
+    let state = SignInState::read(&spec, &*drawer.tokens).await.unwrap();
     assert!(!state.is_wanted && state.renewal == Renewal::OwnClient);
     let (connection, list) = Connection::open(&spec, &options(&drawer)).await.unwrap();
     assert_eq!(names(&list), ["greet"]);
@@ -278,9 +297,9 @@ async fn a_client_of_its_own_needs_nobody() {
     // Another process has the token of the first.
     Connection::open(&spec, &options(&drawer)).await.unwrap().0.close().await;
     assert_eq!((office.came_itself(), office.signed_in(), office.registered()), (1, 0, 0));
-    assert!(drawer.wanted.lock().unwrap().is_none());
+    assert!(drawer.tokens.need(&tested()).await.unwrap().is_none());
     // Who has the token cannot tell the secret.
-    let kept = drawer.load(&spec.name, None).await.unwrap().unwrap();
+    let kept = drawer.grant().await.unwrap().content.unwrap();
     assert!(!kept.expose().contains(OWN_CLIENT.1));
     let refused = sign_in(&spec, &drawer).await.unwrap_err();
     assert!(refused.contains("'tested' needs no sign-in"), "{refused}");
@@ -345,7 +364,7 @@ async fn a_client_of_its_own_that_is_refused_says_who_refuses_it_and_not_its_pro
         );
         assert!(!refused.contains("s3cret"), "{refused}");
     }
-    assert!(drawer.grants.lock().unwrap().is_empty());
+    assert!(drawer.grant().await.is_none());
 }
 
 #[tokio::test]

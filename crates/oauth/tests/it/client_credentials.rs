@@ -10,10 +10,8 @@ use switchboard_model::{
     ClientProof, ConnectError, ConnectErrorKind, Endpoint, EraChoice, HintAudience, OAuthGrant,
     OAuthSettings, OwnClient, Secret, ServerName, ServerSpec, Sharing, UpstreamAuth,
 };
-use switchboard_oauth::{RequestAttempt, SignIns, TokenVerdict};
+use switchboard_oauth::{MemoryTokens, RequestAttempt, SignIns, TokenVerdict};
 use switchboard_test_support::{FakeAuthServer, OWN_CLIENT, free_port};
-
-use crate::memory_store::MemoryStore;
 
 fn spec(office: &FakeAuthServer, proof: ClientProof) -> ServerSpec {
     let client = OwnClient { id: OWN_CLIENT.0.into(), proof, issuer: None };
@@ -38,7 +36,7 @@ fn spec(office: &FakeAuthServer, proof: ClientProof) -> ServerSpec {
 /// The verdict on a refused request, for which a token is requested.
 async fn refused_request(office: &FakeAuthServer) -> Result<TokenVerdict, ConnectError> {
     let proof = ClientProof::Secret(Secret::new(OWN_CLIENT.1));
-    let sign_ins = SignIns::new(Arc::new(MemoryStore::default()));
+    let sign_ins = SignIns::new(Arc::new(MemoryTokens::new(Arc::new(|| 0))));
     let authorization = sign_ins.authorization(&spec(office, proof)).unwrap();
     assert!(authorization.token().await.unwrap().is_none());
     let (status, headers) = (StatusCode::UNAUTHORIZED, HeaderMap::new());
@@ -93,7 +91,7 @@ async fn a_key_that_cannot_sign_is_a_matter_of_the_configuration() {
     let office = FakeAuthServer::open().await;
     let pem = Secret::new("-----BEGIN s3cret-key");
     let algorithm = switchboard_model::SigningAlgorithm::Es256;
-    let sign_ins = SignIns::new(Arc::new(MemoryStore::default()));
+    let sign_ins = SignIns::new(Arc::new(MemoryTokens::new(Arc::new(|| 0))));
     let spec = spec(&office, ClientProof::Key { pem, algorithm });
     let authorization = sign_ins.authorization(&spec).unwrap();
     let (status, headers) = (StatusCode::UNAUTHORIZED, HeaderMap::new());

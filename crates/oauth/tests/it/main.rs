@@ -2,4 +2,3 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod client_credentials;
-mod memory_store;

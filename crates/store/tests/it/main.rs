@@ -5,9 +5,9 @@
 mod calls;
 mod clients;
 mod content_checks;
+mod grants;
 mod keys;
 mod many_writers;
-mod oauth;
 mod opening;
 mod processes;
 mod results;
