@@ -18,14 +18,12 @@ use crate::built_in::{Completed, own_address};
 use crate::code_assist::Project;
 use crate::http_answer::{HttpQuestion, ProviderResponse};
 use crate::http_client::{HttpClients, place};
+use crate::noted_models::NotedModels;
 use crate::stream::{Clock, ModelStream, Reads};
 use crate::{ProviderOrigin, answer, request_headers};
 
 /// Number of turns for which failures of the demo model are counted.
 const FAILED_TURNS: usize = 256;
-
-/// Number of models of which it is remembered that they have no native tool calls.
-const MODELS_WITHOUT_TOOLS: usize = 64;
 
 /// A provider to which requests can be sent.
 #[derive(Debug)]
@@ -44,7 +42,9 @@ pub struct ProviderEndpoint {
     /// Whether the backend rejected `parametersJsonSchema`.
     knows_only_parameters: AtomicBool,
     /// Models of which the backend said that they have no native tool calls.
-    without_tools: Mutex<VecDeque<String>>,
+    without_tools: NotedModels,
+    /// Models for which the backend refused a stop sequence.
+    without_stop: NotedModels,
     /// The number of failures of the demo model in each of the latest turns.
     failed: Mutex<VecDeque<(String, u32)>>,
 }
@@ -68,19 +68,20 @@ impl ProviderEndpoint {
             clients,
             project: Project::default(),
             knows_only_parameters: AtomicBool::new(false),
-            without_tools: Mutex::default(),
+            without_tools: NotedModels::default(),
+            without_stop: NotedModels::default(),
             failed: Mutex::default(),
         }
     }
 
     /// Whether the backend said that this model has no native tool calls.
     pub fn lacks_tools(&self, model: &str) -> bool {
-        self.without_tools.lock().iter().any(|known| known == model)
+        self.without_tools.contains(model)
     }
 
     /// Records that the backend refused a request because the model has no native tool calls.
     pub fn note_no_tools(&self, model: &str) {
-        if self.lacks_tools(model) {
+        if !self.without_tools.insert(model) {
             return;
         }
         tracing::warn!(
@@ -89,11 +90,19 @@ impl ProviderEndpoint {
             "the model has no native tool calls; its turns use the strategy react (set `native_tools: false` to do so from \
              the start)"
         );
-        let mut models = self.without_tools.lock();
-        if models.len() >= MODELS_WITHOUT_TOOLS {
-            models.pop_front();
+    }
+
+    /// Whether the backend may be sent a stop sequence for this model: it has not refused one.
+    pub fn takes_stop(&self, model: &str) -> bool {
+        !self.without_stop.contains(model)
+    }
+
+    /// Records that the backend refused a request because it had a stop sequence.
+    pub fn note_no_stop(&self, model: &str) {
+        if self.without_stop.insert(model) {
+            let provider = &self.plan.name;
+            tracing::info!(provider, model, "the backend takes no stop sequence for this model");
         }
-        models.push_back(model.to_owned());
     }
 
     /// Whether tools are declared to this Gemini backend with the older field `parameters`.

@@ -10,6 +10,7 @@ mod code_assist;
 mod endpoint;
 mod http_answer;
 mod http_client;
+mod noted_models;
 mod providers;
 mod request_headers;
 mod stream;

@@ -79,6 +79,7 @@ impl Question {
             replay: 0..self.messages.len(),
             tools: &self.tools,
             settings: &self.settings,
+            stop: None,
             session: "sess_1",
             turn: "turn_1",
             project: None,

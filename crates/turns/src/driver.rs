@@ -35,7 +35,7 @@ use crate::new_turn::{ChosenStrategy, Wanted};
 use crate::react_prompt::{ReactPrompts, after_instructions};
 use crate::tool_epoch::{self, ToolEpoch};
 use crate::turn_problem::not_kept;
-use crate::{TurnError, checked_history, observation};
+use crate::{TurnError, checked_history, observation, stop_sequence};
 
 /// Capacity of the channel for events of running calls.
 const NEWS: usize = 64;
@@ -141,11 +141,15 @@ impl PreparedRequest {
             replay: self.replay.clone(),
             tools: &self.tools,
             settings: &self.settings,
+            stop: self
+                .reader
+                .as_ref()
+                .and_then(|_| stop_sequence::stop_of(&self.endpoint, &self.source.model)),
             session,
             turn,
             project: None,
         };
-        self.endpoint.ask(&ask).instrument(self.span.clone()).await
+        stop_sequence::ask(&self.endpoint, ask).instrument(self.span.clone()).await
     }
 
     /// Records the metrics of the request when it has ended.

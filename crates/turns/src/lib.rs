@@ -16,6 +16,7 @@ mod observation;
 mod prompt_tools;
 mod prompt_turn;
 mod react_prompt;
+mod stop_sequence;
 mod tool_epoch;
 mod turn_problem;
 mod turn_view;

@@ -27,6 +27,7 @@ use crate::checked_history;
 use crate::model_check::ModelCheck;
 use crate::observation;
 use crate::react_prompt::{ReactPrompts, after_instructions};
+use crate::stop_sequence;
 use crate::tool_epoch::form_of;
 
 /// One call of a prompt tool. Dropping it cancels its request and its calls.
@@ -208,11 +209,15 @@ impl PromptTurn {
             replay: 0..messages.len(),
             tools: &self.shown,
             settings: &self.settings,
+            stop: self
+                .listed
+                .as_ref()
+                .and_then(|_| stop_sequence::stop_of(&self.endpoint, &self.source.model)),
             session: &self.id,
             turn: &self.id,
             project: None,
         };
-        self.endpoint.ask(&request).await
+        stop_sequence::ask(&self.endpoint, request).await
     }
 
     /// Runs one call of the model. A tool that it was not shown is not called.

@@ -41,7 +41,7 @@ pub use demo::{Beat, demo};
 pub use dispatch::{fault, request};
 pub use model_request::{Answer, ModelRequest, ToolChange, Tools, WireRequest};
 pub use parser::{Limits, Parser};
-pub use react::{ReactReader, react_messages, refuses_tools};
+pub use react::{REACT_STOP, ReactReader, react_messages, refuses_stop, refuses_tools};
 
 /// Whether the model binds its encrypted thinking to everything before it. If an earlier message changes, the thinking
 /// must not be sent back.

@@ -23,6 +23,8 @@ pub struct ModelRequest<'a> {
     pub replay: Range<usize>,
     pub tools: &'a Tools,
     pub settings: &'a ModelSettings,
+    /// The model stops before it writes this text. Ignored by APIs and models that have no such parameter.
+    pub stop: Option<&'static str>,
     /// Constant for a conversation.
     pub session: &'a str,
     /// Constant for all requests of a turn.

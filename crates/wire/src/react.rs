@@ -5,8 +5,10 @@
 
 mod conversation;
 mod reader;
+mod stop_refused;
 mod tools_refused;
 
 pub use conversation::react_messages;
 pub use reader::ReactReader;
+pub use stop_refused::{REACT_STOP, refuses_stop};
 pub use tools_refused::refuses_tools;

@@ -39,12 +39,14 @@ pub(crate) struct Asking<'a> {
     pub(crate) settings: ModelSettings,
     pub(crate) replay: std::ops::Range<usize>,
     pub(crate) project: Option<&'a str>,
+    pub(crate) stop: Option<&'static str>,
 }
 
 impl<'a> Asking<'a> {
     pub(crate) fn new(source: Source, tools: Tools, messages: &'a [Message]) -> Self {
         let (settings, replay) = (ModelSettings::default(), 0..messages.len());
-        Self { source, messages, tools, settings, replay, project: Some("project-1") }
+        let project = Some("project-1");
+        Self { source, messages, tools, settings, replay, project, stop: None }
     }
 
     pub(crate) fn send(
@@ -63,6 +65,7 @@ impl<'a> Asking<'a> {
             replay: self.replay.clone(),
             tools: &self.tools,
             settings: &self.settings,
+            stop: self.stop,
             session: "session-1",
             turn: "turn-1",
             project: self.project,

@@ -62,6 +62,7 @@ async fn ask(
         replay: 0..messages.len(),
         tools: &tools,
         settings: &settings,
+        stop: None,
         session: "sess_1",
         turn: "turn_1",
         project: None,

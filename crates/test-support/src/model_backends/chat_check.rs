@@ -12,6 +12,12 @@ pub(crate) fn check(body: &Value, findings: &mut Findings) -> EventReceiver {
     if text_of(body, "model").is_empty() {
         findings.add_at("model", "missing_model", "you must provide a model parameter");
     }
+    let is_reasoning =
+        ["o1", "o3", "o4", "gpt-5"].iter().any(|it| text_of(body, "model").starts_with(it));
+    if is_reasoning && body.get("stop").is_some() {
+        let message = "Unsupported parameter: 'stop' is not supported with this model.";
+        findings.add_at("stop", "unsupported_parameter", message);
+    }
     let mut declared = BTreeSet::new();
     check_declared(body, &mut declared, findings);
     let mut messages = Messages::default();

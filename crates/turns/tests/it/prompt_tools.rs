@@ -136,6 +136,28 @@ async fn a_model_without_native_tool_calls_uses_the_tools_by_text() {
 }
 
 #[tokio::test]
+async fn a_backend_that_refuses_a_stop_sequence_is_asked_without_it_and_remembered() {
+    let refusal = json!({"error": {"message": "Unsupported parameter: 'stop' is not supported with this model."}});
+    let account = chat_as("text-only");
+    let lab = lab(&entry(account, ", tools: ['shop.fi*']")).await;
+    let refused = Step::new().status(400, &[], refusal.to_string());
+    lab.fake.script(
+        account.backend,
+        [
+            refused,
+            Step::text("Action: shop__find\nArgs: {\"n\": 1}\n"),
+            Step::text("Final Answer: found"),
+        ],
+    );
+    let result = answer(&lab, "local.ask", json!({"what": "x"})).await;
+    assert_eq!((text(&result).as_str(), lab.calls()), ("found", 1));
+    let stops: Vec<_> =
+        lab.fake.requests().iter().map(|request| request.body["stop"].clone()).collect();
+    assert_eq!(stops, [json!(["\nObservation:"]), Value::Null, Value::Null]);
+    lab.end().await;
+}
+
+#[tokio::test]
 async fn a_model_whose_backend_refuses_tools_goes_on_by_text_and_is_remembered() {
     let refusal =
         json!({"error": {"message": "library/llama does not support tools", "type": "api_error"}});

@@ -36,6 +36,8 @@ struct Body<'a> {
     temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     top_p: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stop_sequences: Option<[&'static str; 1]>,
     stream: bool,
 }
 
@@ -83,6 +85,7 @@ pub(crate) fn request(ask: &ModelRequest<'_>) -> Result<WireRequest, ModelFault>
         output_config,
         temperature,
         top_p,
+        stop_sequences: ask.stop.map(|stop| [stop]),
         stream: true,
     })?;
     let version = ("anthropic-version", VERSION.to_owned());

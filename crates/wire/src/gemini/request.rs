@@ -51,6 +51,8 @@ struct GenerationConfig {
     max_output_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking_config: Option<ThinkingConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stop_sequences: Option<[&'static str; 1]>,
 }
 
 #[derive(Debug, Default, PartialEq, Serialize)]
@@ -83,6 +85,7 @@ impl GenerationConfig {
             top_p: settings.top_p,
             max_output_tokens: settings.max_output_tokens,
             thinking_config: None,
+            stop_sequences: None,
         }
     }
 
@@ -99,11 +102,15 @@ pub(crate) fn request(ask: &ModelRequest<'_>) -> Result<WireRequest, ModelFault>
     let system_instruction = tool_results::instructions(ask)
         .map(|text| Instruction { parts: [PartData::Text(text.into()).into()] });
     let is_code_assist = ask.source.kind == ProviderKind::CodeAssist;
+    let generation_config = GenerationConfig {
+        stop_sequences: ask.stop.map(|stop| [stop]),
+        ..GenerationConfig::new(model, ask.settings)
+    };
     let request = Body {
         contents: contents(ask, model, &ids),
         system_instruction,
         tools: declared(&tools)?,
-        generation_config: GenerationConfig::new(model, ask.settings),
+        generation_config,
         session: is_code_assist.then_some(ask.session),
     };
     let (path, body) = if is_code_assist {

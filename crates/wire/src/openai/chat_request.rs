@@ -41,9 +41,16 @@ pub(crate) fn chat_request(ask: &ModelRequest<'_>) -> Result<WireRequest, ModelF
         temperature: ask.settings.temperature,
         top_p: ask.settings.top_p,
         reasoning_effort: ask.settings.effort.map(switchboard_model::Effort::as_str),
+        stop: ask.stop.filter(|_| takes_stop(&ask.source.model)).map(|stop| [stop]),
     };
     let body = written(&body)?;
     Ok(WireRequest { path: "/chat/completions".into(), headers: Vec::new(), body })
+}
+
+/// Whether a model takes `stop`. The reasoning models of OpenAI and xAI refuse it.
+fn takes_stop(model: &str) -> bool {
+    let bare = model.rsplit('/').next().unwrap_or(model).to_ascii_lowercase();
+    !["o1", "o3", "o4", "gpt-5", "grok-3-mini", "grok-4"].iter().any(|it| bare.starts_with(it))
 }
 
 #[derive(Serialize)]
@@ -62,6 +69,8 @@ struct Body<'a> {
     top_p: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_effort: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stop: Option<[&'static str; 1]>,
 }
 
 #[derive(Serialize)]

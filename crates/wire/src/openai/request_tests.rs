@@ -67,6 +67,7 @@ impl Case {
             replay: 0..self.messages.len(),
             tools: &self.tools,
             settings: &self.settings,
+            stop: None,
             session: &self.session,
             turn: "t-1",
             project: None,

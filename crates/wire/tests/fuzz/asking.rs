@@ -41,6 +41,7 @@ pub(crate) fn check(messages: &[Message]) {
             replay: 0..messages.len(),
             tools: &tools,
             settings: &ModelSettings::default(),
+            stop: Some("\nObservation:"),
             session: "session-1",
             turn: "turn-1",
             project: Some("project-1"),
