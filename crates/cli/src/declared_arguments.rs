@@ -1,6 +1,7 @@
 //! The options of `tool set` about the arguments of a tool.
 
 use serde_json::{Map, Value, json};
+use switchboard_config::is_fixed_or_hidden;
 
 use crate::failure::Failure;
 
@@ -9,9 +10,13 @@ const TYPES: [&str; 6] = ["string", "number", "integer", "boolean", "object", "a
 type Argument = Map<String, Value>;
 
 /// What the command line says about arguments. The last five options are written as `argument=value`.
+///
+/// Fixed and hidden arguments are often a tenant, a credential or a safety switch, and without its entry the argument is the
+/// model's to set. So they stay unless `removed` names them.
 #[derive(Debug, Default)]
 pub(crate) struct GivenDeclaration<'a> {
     pub(crate) arguments: &'a [String],
+    pub(crate) removed: &'a [String],
     pub(crate) required: &'a [String],
     pub(crate) optional: &'a [String],
     pub(crate) hidden: &'a [String],
@@ -22,33 +27,26 @@ pub(crate) struct GivenDeclaration<'a> {
     pub(crate) values: &'a [String],
 }
 
+/// The `arguments` that an entry gets.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct NewArguments {
+    /// `None` if the command line does not change them, `null` if there are none any more.
+    pub(crate) value: Option<Value>,
+    /// Fixed and hidden arguments that stay, although `--argument` does not name them.
+    pub(crate) kept: Vec<String>,
+}
+
 impl GivenDeclaration<'_> {
-    /// The `arguments` of the entry; `None` if the command line does not change them. An argument of the same name keeps what
-    /// the command line does not say, such as its `enum`.
-    pub(crate) fn apply(&self, present: Option<&Value>) -> Result<Option<Value>, Failure> {
-        let lists = [
-            self.arguments,
-            self.required,
-            self.optional,
-            self.hidden,
-            self.choices,
-            self.defaults,
-            self.items,
-            self.properties,
-            self.values,
-        ];
-        if lists.iter().all(|list| list.is_empty()) {
-            return Ok(None);
+    /// The `arguments` of the entry. An argument of the same name keeps what the command line does not say, such as its
+    /// `enum`.
+    pub(crate) fn apply(&self, present: Option<&Value>) -> Result<NewArguments, Failure> {
+        if self.says_nothing() && self.removed.is_empty() {
+            return Ok(NewArguments::default());
         }
-        let present = present.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        let mut arguments: Vec<Argument> = if self.arguments.is_empty() {
-            present.iter().filter_map(Value::as_object).cloned().collect()
-        } else {
-            self.arguments.iter().map(|text| parse(text, present)).collect::<Result<_, _>>()?
-        };
+        let (mut arguments, kept) = self.named(&self.remaining(present)?)?;
         for (index, argument) in arguments.iter().enumerate() {
-            let name = &argument["name"];
-            if arguments.iter().take(index).any(|other| other["name"] == *name) {
+            let name = name_of(argument);
+            if arguments.iter().take(index).any(|other| name_of(other) == name) {
                 return Err(Failure::usage(format!("--argument: two arguments are named {name}")));
             }
         }
@@ -80,7 +78,64 @@ impl GivenDeclaration<'_> {
             }
         }
         self.choose(&mut arguments)?;
-        Ok(Some(arguments.into_iter().map(Value::Object).collect()))
+        let value = if arguments.is_empty() {
+            Value::Null
+        } else {
+            arguments.into_iter().map(Value::Object).collect()
+        };
+        Ok(NewArguments { value: Some(value), kept })
+    }
+
+    /// The arguments of the entry before the other options change them, and the names of those that `--argument` does not
+    /// name and that stay all the same.
+    fn named(&self, present: &[Value]) -> Result<(Vec<Argument>, Vec<String>), Failure> {
+        let object = |argument: &Value| argument.as_object().cloned();
+        if self.arguments.is_empty() {
+            return Ok((present.iter().filter_map(object).collect(), Vec::new()));
+        }
+        let given = self.arguments.iter().map(|text| parse(text, present));
+        let mut given: Vec<Argument> = given.collect::<Result<_, _>>()?;
+        let mut kept = Vec::new();
+        for argument in present.iter().filter(|argument| is_fixed_or_hidden(argument)) {
+            let name = &argument["name"];
+            if given.iter().all(|given| name_of(given) != name) {
+                kept.extend(name.as_str().map(str::to_owned));
+                given.extend(object(argument));
+            }
+        }
+        Ok((given, kept))
+    }
+
+    /// The present arguments without those that are removed.
+    fn remaining(&self, present: Option<&Value>) -> Result<Vec<Value>, Failure> {
+        let mut present = present.and_then(Value::as_array).cloned().unwrap_or_default();
+        for name in self.removed {
+            let Some(at) = present.iter().position(|argument| argument["name"] == **name) else {
+                return Err(unknown(
+                    "--remove-argument",
+                    name,
+                    present.iter().map(|it| &it["name"]),
+                ));
+            };
+            present.remove(at);
+        }
+        Ok(present)
+    }
+
+    /// Whether no option but `--remove-argument` is given.
+    pub(crate) fn says_nothing(&self) -> bool {
+        let lists = [
+            self.arguments,
+            self.required,
+            self.optional,
+            self.hidden,
+            self.choices,
+            self.defaults,
+            self.items,
+            self.properties,
+            self.values,
+        ];
+        lists.iter().all(|list| list.is_empty())
     }
 
     /// Replaces the accepted values of each argument that `--enum` names.
@@ -89,11 +144,11 @@ impl GivenDeclaration<'_> {
         for text in self.choices {
             let (argument, text) = addressed(arguments, "--enum", text)?;
             let value = typed("--enum", argument, text)?;
-            let is_begun = begun.contains(&argument["name"]);
+            let is_begun = begun.contains(name_of(argument));
             match argument.get_mut("enum").and_then(Value::as_array_mut) {
                 Some(choices) if is_begun => choices.push(value),
                 Some(_) | None => {
-                    begun.push(argument["name"].clone());
+                    begun.push(name_of(argument).clone());
                     argument.insert("enum".into(), json!([value]));
                 }
             }
@@ -108,16 +163,26 @@ fn find<'a>(
     option: &str,
     name: &str,
 ) -> Result<&'a mut Argument, Failure> {
-    let known: Vec<_> = arguments.iter().map(|it| it["name"].to_string()).collect();
-    arguments.iter_mut().find(|argument| argument["name"] == *name).ok_or_else(|| {
-        let hint = if known.is_empty() {
-            "declare it with --argument".into()
-        } else {
-            format!("its arguments are {}", known.join(", "))
-        };
-        Failure::usage(format!("{option} {name}: the entry declares no such argument"))
-            .with_hint(Some(hint))
-    })
+    match arguments.iter().position(|argument| name_of(argument) == name) {
+        Some(at) => Ok(&mut arguments[at]),
+        None => Err(unknown(option, name, arguments.iter().map(name_of))),
+    }
+}
+
+/// The name of an argument as it is written; `null` if it has none.
+fn name_of(argument: &Argument) -> &Value {
+    argument.get("name").unwrap_or(&Value::Null)
+}
+
+fn unknown<'a>(option: &str, name: &str, known: impl Iterator<Item = &'a Value>) -> Failure {
+    let known: Vec<_> = known.map(Value::to_string).collect();
+    let hint = match (known.is_empty(), option) {
+        (true, "--remove-argument") => "it declares none".into(),
+        (true, _) => "declare it with --argument".into(),
+        (false, _) => format!("its arguments are {}", known.join(", ")),
+    };
+    Failure::usage(format!("{option} {name}: the entry declares no such argument"))
+        .with_hint(Some(hint))
 }
 
 /// Splits `argument=value`, at the first `=` only.
@@ -142,7 +207,7 @@ fn typed(option: &str, argument: &Argument, text: &str) -> Result<Value, Failure
         // A reference is replaced when the file is loaded.
         Some(_) if text.contains("${") => Ok(text.into()),
         Some(kind) => serde_json::from_str(text.trim()).map_err(|_| {
-            let name = &argument["name"];
+            let name = name_of(argument);
             Failure::usage(format!("{option} {name}: '{text}' is no JSON value of the type {kind}"))
         }),
         None => Ok(serde_json::from_str(text).unwrap_or_else(|_| text.into())),
@@ -202,7 +267,7 @@ mod tests {
             required: &required,
             ..GivenDeclaration::default()
         };
-        given.apply(Some(present)).map_err(|failure| failure.text())
+        given.apply(Some(present)).map(|new| new.value).map_err(|failure| failure.text())
     }
 
     #[test]
@@ -230,6 +295,54 @@ mod tests {
                 {"name": "b", "type": "string", "required": true},
             ])))
         );
+    }
+
+    /// What becomes of the arguments of an entry with two that callers do not give, and which stay unnamed.
+    fn changed(arguments: &[&str], removed: &[&str]) -> Result<NewArguments, String> {
+        let present = json!([
+            {"name": "text", "type": "string"},
+            {"name": "tenant", "value": "${TENANT}"},
+            {"name": "debug", "hidden": true},
+        ]);
+        let (arguments, removed) = (owned(arguments), owned(removed));
+        let given = GivenDeclaration {
+            arguments: &arguments,
+            removed: &removed,
+            ..GivenDeclaration::default()
+        };
+        given.apply(Some(&present)).map_err(|failure| failure.text())
+    }
+
+    #[test]
+    fn fixed_and_hidden_arguments_stay_until_they_are_removed_by_name() {
+        let check = |arguments: &[&str], removed: &[&str], value: Value, kept: &[&str]| {
+            let expected = NewArguments { value: Some(value), kept: owned(kept) };
+            assert_eq!(changed(arguments, removed), Ok(expected));
+        };
+        let (tenant, debug) = (
+            json!({"name": "tenant", "value": "${TENANT}"}),
+            json!({"name": "debug", "hidden": true}),
+        );
+        let new = json!({"name": "new", "type": "string"});
+        check(&["new:string"], &[], json!([new, tenant, debug]), &["tenant", "debug"]);
+        let named = json!({"name": "debug", "hidden": true, "type": "boolean"});
+        check(&["debug:boolean"], &[], json!([named, tenant]), &["tenant"]);
+        check(&["new:string"], &["tenant"], json!([new, debug]), &["debug"]);
+        check(&[], &["tenant", "text"], json!([debug]), &[]);
+        check(&[], &["tenant", "text", "debug"], Value::Null, &[]);
+        // Removed and declared again, it is the caller's to give.
+        let free = json!({"name": "tenant", "type": "string"});
+        check(&["tenant:string"], &["tenant"], json!([free, debug]), &["debug"]);
+        let text = changed(&["new:string"], &["tenat"]).unwrap_err();
+        let said = "--remove-argument tenat: the entry declares no such argument\nhint: its arguments are \"text\", \"tenant\", \"debug\"";
+        assert!(text.contains(said), "{text}");
+    }
+
+    #[test]
+    fn an_argument_without_a_name_is_left_to_the_check_of_the_file() {
+        let present = json!([{"type": "string"}, "x"]);
+        let text = apply(&[], &["a"], &present).unwrap_err();
+        assert!(text.contains("--required a: the entry declares no such argument"), "{text}");
     }
 
     #[test]
@@ -272,7 +385,7 @@ mod tests {
         };
         let present = json!([{"name": "unit", "enum": ["old"]}]);
         assert_eq!(
-            given.apply(Some(&present)).map_err(|failure| failure.text()),
+            given.apply(Some(&present)).map(|new| new.value).map_err(|failure| failure.text()),
             Ok(Some(json!([
                 {"name": "unit", "enum": ["celsius", "a=b"], "type": "string", "description": "Unit", "default": "celsius"},
                 {"name": "n", "type": "integer", "hidden": true, "default": 2, "enum": [1, 2]},

@@ -16,9 +16,13 @@ pub(crate) struct ToolSetArguments {
     /// The description that models see
     #[arg(long)]
     pub(crate) description: Option<String>,
-    /// An argument, as `name:type:description`; may be repeated. The arguments of the entry become exactly these
+    /// An argument, as `name:type:description`; may be repeated. The arguments of the entry become exactly these, and the
+    /// fixed and hidden ones that it has
     #[arg(long, value_name = "NAME:TYPE:DESCRIPTION", help_heading = "Arguments of the tool")]
     pub(crate) argument: Vec<String>,
+    /// Remove an argument of the entry; may be repeated. Only this removes a fixed or hidden one
+    #[arg(long, value_name = "ARGUMENT", help_heading = "Arguments of the tool")]
+    pub(crate) remove_argument: Vec<String>,
     /// An argument that must be given; may be repeated
     #[arg(long, value_name = "ARGUMENT", help_heading = "Arguments of the tool")]
     pub(crate) required: Vec<String>,

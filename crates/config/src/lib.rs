@@ -42,7 +42,10 @@ pub use clients::{
     Unwritable, mcp_address, needs_key, with_scheme,
 };
 pub use discovered::{MergedServers, merge_discovered};
-pub use edit::{ConfigEdit, ConfigText, EditRefusal, EntryList, overriding_variable, unified_diff};
+pub use edit::{
+    ConfigEdit, ConfigText, EditRefusal, EntryList, is_fixed_or_hidden, overriding_variable,
+    released_arguments, unified_diff,
+};
 pub use effective::{Loaded, Setting};
 pub use exposure::{ExposureSource, parse_flag, resolve_exposure};
 pub use import::{

@@ -74,6 +74,9 @@ answers! {
     StaleEntry 412 "The entry has changed since the version of `If-Match`, or exists although `If-None-Match` is `*`. Nothing was changed." {
         stale_entry: "the entry for the tool 'demo.echo' has changed since it was read",
     }
+    UnreadEntry 428 "The declaration would release an argument that is fixed or hidden, and the request does not say which version of the entry it replaces. Nothing was changed." {
+        unread_entry: "this declaration leaves out what is fixed or hidden: tenant_key",
+    }
     EditRefused 422 "The changed configuration would be invalid, or the board cannot apply it; `errors` has each problem. Nothing was changed." {
         invalid_configuration: "/arguments/0/type: found `text` (use one of string, number, integer, boolean, object, array)",
         not_applied: "the changed configuration cannot be applied, and nothing was written: Failed to connect to MCP server 'demo'",

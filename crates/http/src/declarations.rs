@@ -15,7 +15,7 @@ use switchboard_api::{
     ToolDeclarationView, ToolDefinitionView,
 };
 use switchboard_auth::Principal;
-use switchboard_config::{ConfigEdit, EntryList};
+use switchboard_config::{ConfigEdit, EntryList, released_arguments};
 use switchboard_model::{JsonText, ToolDescriptor, ToolEntry};
 use switchboard_registry::{Catalog, CatalogTool};
 use switchboard_render::{NamedTool, Provider, render_tool};
@@ -24,9 +24,9 @@ use switchboard_schema::declare_arguments;
 
 use crate::answers::{
     BadRequest, EditConflict, EditRefused, Guarded, StaleEntry, TakesBody, UnknownDeclaration,
-    UnknownTool, WrongShape,
+    UnknownTool, UnreadEntry, WrongShape,
 };
-use crate::entry_edit::{change_entry, edit_problem, etag, invalid};
+use crate::entry_edit::{change_entry, edit_problem, etag, invalid, names_version};
 use crate::entry_preconditions::{IfRemovable, IfReplaceable};
 use crate::entry_values::{
     declaration_of, declared_pointer, fields_of, hide_tool_secrets, keep_hidden, new_references,
@@ -73,7 +73,9 @@ pub(crate) async fn show(
 /// Declare a tool
 ///
 /// Makes the entry of this name in `toolbox.tools` hold exactly this declaration: the text of the configuration file is edited,
-/// checked, written and applied before the response. Members that are absent are removed from the entry. Needs the role admin.
+/// checked, written and applied before the response. Members that are absent are removed from the entry. A declaration that
+/// leaves out an argument with a `value` or with `hidden`, or gives it to callers, needs the `ETag` of the entry in `If-Match`:
+/// who has not read the entry does not know of the argument. Needs the role admin.
 #[utoipa::path(
     put,
     path = "/api/v1/tools/{name}/declaration",
@@ -96,6 +98,7 @@ pub(crate) async fn show(
         TakesBody,
         EditConflict,
         StaleEntry,
+        UnreadEntry,
         EditRefused,
     )
 )]
@@ -106,7 +109,14 @@ pub(crate) async fn put(
     FromBody(body): FromBody<Map<String, Value>>,
 ) -> Result<Response, ProblemResponse> {
     change_entry(&config, (LIST, &name), &headers, |present| {
-        let fields = new_fields(body.clone(), present.as_ref());
+        let fields = new_fields(body.clone(), present.as_ref()).and_then(|fields| {
+            let released = released(present.as_ref(), &fields);
+            if released.is_empty() || names_version(&headers) {
+                Ok(fields)
+            } else {
+                Err(unread_entry(&released))
+            }
+        });
         let name = name.clone();
         ready(fields.map(|fields| ConfigEdit::Put { list: LIST, name, fields })).boxed()
     })
@@ -169,6 +179,7 @@ pub(crate) async fn preview(
     let problem = |error| edit_problem(&config, (LIST, &name), &error);
     let present = config.entry(LIST, &name).map_err(problem)?;
     let fields = new_fields(body, present.as_ref())?;
+    let released = released(present.as_ref(), &fields);
     let edit = ConfigEdit::Put { list: LIST, name: name.clone(), fields };
     let proposed = config.source().propose(&[edit]).map_err(problem)?;
     let plan = &proposed.loaded().plan;
@@ -195,6 +206,9 @@ pub(crate) async fn preview(
     let found = config.board().contradictions(plan).into_iter();
     let found = found.filter(|it| plan.tools.get(it.entry) == entry);
     warnings.extend(found.map(|it| it.message));
+    warnings.extend(released.iter().map(|name| {
+        format!("the argument '{name}' is fixed or hidden now, and callers could give it then")
+    }));
     let input_schema = declare_arguments(&server_schema, declared);
     let description = entry.and_then(|entry| entry.description.clone());
     let description = description.or_else(|| tool.and_then(|tool| tool.description));
@@ -266,6 +280,22 @@ fn new_fields(
         return Err(invalid(errors));
     }
     fields_of(body, written).map_err(|error| invalid(vec![error]))
+}
+
+/// The arguments that callers cannot give now, and could give if the entry had these fields.
+fn released(present: Option<&WrittenEntry>, fields: &Map<String, Value>) -> Vec<String> {
+    present.map(|present| released_arguments(&present.fields, fields)).unwrap_or_default()
+}
+
+/// The response to a declaration that releases arguments of an entry that its sender need not have read.
+fn unread_entry(released: &[String]) -> ProblemResponse {
+    let detail =
+        format!("this declaration leaves out what is fixed or hidden: {}", released.join(", "));
+    let mut response =
+        ProblemResponse::new("unread_entry", StatusCode::PRECONDITION_REQUIRED, detail);
+    let hint = "read the declaration and keep these arguments (a value may stay `***`), or send its ETag in `If-Match` to remove them";
+    response.0.hint = Some(hint.into());
+    response
 }
 
 fn answer(config: &Arc<LiveConfig>, name: &str) -> Result<Response, ProblemResponse> {

@@ -60,6 +60,14 @@ fn is_met(headers: &HeaderMap, present: Option<&WrittenEntry>) -> bool {
         && (!headers.contains_key(header::IF_NONE_MATCH) || !has(header::IF_NONE_MATCH))
 }
 
+/// Whether `If-Match` names a version, which only a client that has read the entry knows.
+pub(crate) fn names_version(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(header::IF_MATCH);
+    let mut tags =
+        values.iter().filter_map(|value| value.to_str().ok()).flat_map(|it| it.split(','));
+    tags.any(|tag| tag.trim() != "*")
+}
+
 /// The `ETag` of an entry.
 pub(crate) fn etag(tag: &str) -> Option<HeaderValue> {
     HeaderValue::try_from(format!("\"{tag}\"")).ok()

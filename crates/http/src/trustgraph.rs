@@ -17,7 +17,8 @@ use switchboard_runtime::{Board, EditError, ExpectedEntry, LiveConfig, WrittenEn
 use switchboard_sessions::SessionService;
 use switchboard_trustgraph::{
     ConfigKey, ConfigRequest, ConfigValue, ShownValue, TrustGraphError, ValueType, WrittenFields,
-    entry_of, put_server, put_tool, shown_servers, shown_tools, tool_answer, tool_meant,
+    delete_tool, entry_of, put_server, put_tool, shown_servers, shown_tools, tool_answer,
+    tool_meant,
 };
 use switchboard_turns::Turns;
 
@@ -261,6 +262,8 @@ impl TrustGraphServices {
 
     async fn delete(&self, keys: Vec<ConfigKey>) -> ServiceAnswer {
         let all = self.all_values()?;
+        let tools = self.entries(EntryList::Tools)?;
+        let tools: Vec<_> = tools.iter().map(|entry| &entry.fields).collect();
         let mut edits = Vec::new();
         for ConfigKey { kind, key } in keys {
             let found = all.iter().find(|(known, _)| known.as_str() == kind);
@@ -268,7 +271,12 @@ impl TrustGraphServices {
             let Some(value) = entry_of(values, &key) else {
                 return Err(TrustGraphError::config(format!("there is no {kind} '{key}'")));
             };
-            edits.push(ConfigEdit::Remove { list: list_of(*known), name: value.entry.clone() });
+            edits.push(match known {
+                ValueType::Tool => delete_tool(&tools, value)?,
+                ValueType::Mcp => {
+                    ConfigEdit::Remove { list: EntryList::Servers, name: value.entry.clone() }
+                }
+            });
         }
         self.edit(None, edits).await
     }

@@ -6,7 +6,7 @@ use url::Url;
 
 use crate::error::TrustGraphError;
 use crate::value_text::{
-    ShownValue, WrittenFields, entry_of, read_object, shown, text_of, written,
+    ShownValue, WrittenFields, check_members, entry_of, read_object, shown, text_of, written,
 };
 
 /// Shown in place of credentials.
@@ -70,7 +70,8 @@ impl NewServer {
     fn read(key: &str, text: &str) -> Result<Self, TrustGraphError> {
         let place = format!("mcp '{key}'");
         let refuse = |message: String| Err(TrustGraphError::config(message));
-        let value = read_object(&place, text, &MEMBERS)?;
+        let value = read_object(&place, text)?;
+        check_members(&value, &place, &MEMBERS)?;
         let remote = text_of(&value, &place, "remote-name")?.unwrap_or_else(|| key.to_owned());
         if remote.is_empty() || is_pattern(&remote) {
             return refuse(format!(

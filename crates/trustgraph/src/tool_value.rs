@@ -1,11 +1,12 @@
 //! Values of the type `tool`: entries of `toolbox.tools` that have a `type`.
 
 use serde_json::{Value, json};
-use switchboard_config::{ConfigEdit, EntryList};
+use switchboard_config::{ConfigEdit, EntryList, released_arguments};
 
 use crate::error::TrustGraphError;
+use crate::tool_arguments::{check_arguments, merged_arguments, shown_argument};
 use crate::value_text::{
-    ShownValue, WrittenFields, entry_of, read_object, shown, text_of, written,
+    ShownValue, WrittenFields, check_members, entry_of, read_object, shown, text_of, written,
 };
 
 /// The tool types of TrustGraph that need its own services.
@@ -29,8 +30,6 @@ const MEMBERS: [&str; 10] = [
     "state",
     "applicable-states",
 ];
-/// The members of an argument.
-const ARGUMENT_MEMBERS: [&str; 4] = ["name", "type", "description", "required"];
 /// The keys of an entry that a value sets. Others, such as limits, belong to the file alone and stay.
 const OWN_KEYS: [&str; 9] = [
     "name",
@@ -77,20 +76,6 @@ fn shown_tool(entry: &WrittenFields) -> Option<ShownValue> {
     Some(ShownValue { key, value, entry: name.to_owned() })
 }
 
-/// An argument as the clients read it. One that callers do not give is left out: its value may be a secret.
-fn shown_argument(argument: &Value) -> Option<Value> {
-    let argument = argument.as_object()?;
-    if argument.contains_key("value") || argument.get("hidden") == Some(&json!(true)) {
-        return None;
-    }
-    let text = |key: &str, default: &str| argument.get(key).map_or_else(|| json!(default), shown);
-    Some(json!({
-        "name": argument.get("name").map(shown)?,
-        "type": text("type", "string"),
-        "description": text("description", ""),
-    }))
-}
-
 /// The edit that sets a tool.
 pub fn put_tool(
     tools: &[&WrittenFields],
@@ -101,7 +86,7 @@ pub fn put_tool(
     if key.trim().is_empty() {
         return Err(TrustGraphError::config("the id of a tool must not be empty"));
     }
-    let mut value = read_object(&place, text, &MEMBERS)?;
+    let mut value = read_object(&place, text)?;
     if let Some(target) = value.shift_remove("mcp_tool_id") {
         value.entry("mcp-tool").or_insert(target);
     }
@@ -133,6 +118,12 @@ pub fn put_tool(
             fields.insert(member.to_owned(), new.map(written).unwrap_or_default());
         }
     }
+    if let Some(arguments) = fields.get_mut("arguments") {
+        let entry = existing
+            .and_then(|it| tools.iter().find(|entry| entry.get("name") == Some(&json!(it.entry))));
+        let present = entry.and_then(|entry| entry.get("arguments"));
+        *arguments = merged_arguments(arguments, present, &place)?;
+    }
     if fields.contains_key("applicable-states") {
         fields.insert("applicable_states".into(), Value::Null);
     }
@@ -145,23 +136,31 @@ pub fn put_tool(
     Ok(ConfigEdit::Patch { list: EntryList::Tools, name: entry, fields })
 }
 
+/// The edit that removes a tool. The clients do not see fixed and hidden arguments, and a tool that was removed and set again
+/// would be without them, so a tool that has them is not theirs to remove.
+pub fn delete_tool(
+    tools: &[&WrittenFields],
+    value: &ShownValue,
+) -> Result<ConfigEdit, TrustGraphError> {
+    let name = value.entry.clone();
+    let entry = tools.iter().find(|entry| entry.get("name") == Some(&json!(name)));
+    let released = entry.map(|entry| released_arguments(entry, &WrittenFields::new()));
+    match released.unwrap_or_default().as_slice() {
+        [] => Ok(ConfigEdit::Remove { list: EntryList::Tools, name }),
+        released => Err(TrustGraphError::config(format!(
+            "tool '{}' has arguments that are fixed or hidden in the configuration file ({}), which is for its owner to give up: `switchboard tool delete {name}`",
+            value.key,
+            released.join(", ")
+        ))),
+    }
+}
+
+/// Checks in the order in which TrustGraph does: the type, then what the type needs, then groups and states.
 fn check(value: &WrittenFields, place: &str) -> Result<(), TrustGraphError> {
     let refuse = |message: String| Err(TrustGraphError::config(message));
-    for member in ["name", "type", "description", "mcp-tool", "template"] {
-        text_of(value, place, member)?;
-    }
-    if value.get("name").and_then(Value::as_str).is_none_or(|name| name.trim().is_empty()) {
-        return refuse(format!("{place} needs a `name`"));
-    }
-    match value.get("type").and_then(Value::as_str) {
-        None => return refuse(format!("{place} needs a `type`: mcp-tool or prompt")),
-        Some("mcp-tool") if !value.contains_key("mcp-tool") => {
-            return refuse(format!("{place} needs `mcp-tool`, the id of an MCP tool"));
-        }
-        Some("prompt") if !value.contains_key("template") => {
-            return refuse(format!("{place} needs a `template`, the text of the prompt"));
-        }
+    match text_of(value, place, "type")?.as_deref() {
         Some("mcp-tool" | "prompt") => {}
+        None => return refuse(format!("{place} needs a `type`: mcp-tool or prompt")),
         Some(other) if OTHER_TYPES.contains(&other) => {
             return refuse(format!(
                 "{place} has the type '{other}', which needs a service of TrustGraph; Switchboard has mcp-tool and prompt"
@@ -172,6 +171,20 @@ fn check(value: &WrittenFields, place: &str) -> Result<(), TrustGraphError> {
                 "{place} has the unknown type '{other}'; use mcp-tool or prompt"
             ));
         }
+    }
+    check_members(value, place, &MEMBERS)?;
+    for member in ["name", "description", "mcp-tool", "template"] {
+        text_of(value, place, member)?;
+    }
+    if value.get("name").and_then(Value::as_str).is_none_or(|name| name.trim().is_empty()) {
+        return refuse(format!("{place} needs a `name`"));
+    }
+    let is_prompt = value.get("type") == Some(&json!("prompt"));
+    if is_prompt && !value.contains_key("template") {
+        return refuse(format!("{place} needs a `template`, the text of the prompt"));
+    }
+    if !is_prompt && !value.contains_key("mcp-tool") {
+        return refuse(format!("{place} needs `mcp-tool`, the id of an MCP tool"));
     }
     let all_texts = |list: &[Value]| list.iter().all(Value::is_string);
     match value.get("group").map(Value::as_array) {
@@ -194,37 +207,6 @@ fn check(value: &WrittenFields, place: &str) -> Result<(), TrustGraphError> {
         Some(Some(_)) | None => {}
     }
     check_arguments(value, place)
-}
-
-fn check_arguments(value: &WrittenFields, place: &str) -> Result<(), TrustGraphError> {
-    let refuse = |message: String| Err(TrustGraphError::config(message));
-    let Some(arguments) = value.get("arguments") else { return Ok(()) };
-    let Some(arguments) = arguments.as_array() else {
-        return refuse(format!("`arguments` of {place} must be a list"));
-    };
-    for (index, argument) in arguments.iter().enumerate() {
-        let members = argument.as_object();
-        let unknown = members.and_then(|members| {
-            members.keys().find(|key| !ARGUMENT_MEMBERS.contains(&key.as_str()))
-        });
-        match (members, unknown) {
-            (None, _) => {
-                return refuse(format!(
-                    "argument {} of {place} must be an object with `name`, `type` and `description`",
-                    index + 1
-                ));
-            }
-            (Some(_), Some(key)) => {
-                return refuse(format!(
-                    "argument {} of {place} has `{key}`; it can have {}",
-                    index + 1,
-                    ARGUMENT_MEMBERS.join(", ")
-                ));
-            }
-            (Some(_), None) => {}
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -211,6 +211,64 @@ fn groups_states_and_arguments_have_their_shapes() {
 }
 
 #[test]
+fn the_type_is_judged_first_as_in_trustgraph() {
+    let query = json!({"name": 5, "type": "knowledge-query", "collection": "c", "group": "a"});
+    check_refused(
+        &[],
+        "x",
+        query,
+        "tool 'x' has the type 'knowledge-query', which needs a service of TrustGraph; Switchboard has mcp-tool and prompt",
+    );
+    check_refused(
+        &[],
+        "x",
+        json!({"limit": 5, "group": 1}),
+        "tool 'x' needs a `type`: mcp-tool or prompt",
+    );
+    check_refused(&[], "x", json!({"type": 5, "name": 5}), "`type` of tool 'x' must be a text");
+    let mut groups = with("group", json!("a"));
+    groups["state"] = json!(1);
+    groups["arguments"] = json!("none");
+    check_refused(&[], "x", groups, "Tool 'group' field must be a list of strings");
+}
+
+#[test]
+fn a_client_cannot_drop_what_it_does_not_see() {
+    let mut present = balance();
+    let tenant = json!({"name": "tenant", "value": "${TENANT}"});
+    present["arguments"].as_array_mut().unwrap().push(tenant.clone());
+    let new = json!([{"name": "day", "type": "string", "description": "A day: YYYY-MM-DD"}]);
+    check(
+        std::slice::from_ref(&present),
+        "get_balance",
+        with("arguments", new.clone()),
+        "get_balance",
+        json!({"arguments": [new[0], tenant], "id": null}),
+    );
+    let mut without = balance();
+    without.as_object_mut().unwrap().shift_remove("arguments");
+    check(
+        std::slice::from_ref(&present),
+        "get_balance",
+        without,
+        "get_balance",
+        json!({"arguments": [tenant], "id": null}),
+    );
+    check_refused(
+        std::slice::from_ref(&present),
+        "get_balance",
+        with("arguments", json!([{"name": "tenant", "type": "string", "description": ""}])),
+        "the argument \"tenant\" of tool 'get_balance' is fixed or hidden in the configuration file and cannot be declared here",
+    );
+    let (present, plain) = (entry(present), entry(balance()));
+    let deleted = |entry: &WrittenFields| delete_tool(&[entry], &shown_tools([entry])[0]);
+    let said = deleted(&present).unwrap_err().message;
+    assert!(said.contains("fixed or hidden in the configuration file (tenant)"), "{said}");
+    let name = "get_balance".to_owned();
+    assert_eq!(deleted(&plain), Ok(ConfigEdit::Remove { list: EntryList::Tools, name }));
+}
+
+#[test]
 fn a_name_belongs_to_one_entry() {
     let plain = json!({"name": "get_balance", "max_instances": 1});
     check_refused(

@@ -23,12 +23,8 @@ pub fn entry_of<'a>(shown: &'a [ShownValue], key: &str) -> Option<&'a ShownValue
     shown.iter().find(|value| value.key == key)
 }
 
-/// Reads the text of a value, which is a JSON object with only these members. Members that are null count as absent.
-pub(crate) fn read_object(
-    place: &str,
-    text: &str,
-    members: &[&str],
-) -> Result<WrittenFields, TrustGraphError> {
+/// Reads the text of a value, which is a JSON object. Members that are null count as absent.
+pub(crate) fn read_object(place: &str, text: &str) -> Result<WrittenFields, TrustGraphError> {
     let unreadable = |why: String| {
         TrustGraphError::config(format!("the value of {place} is not a JSON object: {why}"))
     };
@@ -37,8 +33,17 @@ pub(crate) fn read_object(
         return Err(unreadable("it is another JSON value".into()));
     };
     object.retain(|_, value| !value.is_null());
+    Ok(object)
+}
+
+/// Refuses members that have no meaning here.
+pub(crate) fn check_members(
+    object: &WrittenFields,
+    place: &str,
+    members: &[&str],
+) -> Result<(), TrustGraphError> {
     match object.keys().find(|key| !members.contains(&key.as_str())) {
-        None => Ok(object),
+        None => Ok(()),
         Some(key) => Err(TrustGraphError::config(format!(
             "the value of {place} has `{key}`, which has no meaning here; it can have {}",
             members.join(", ")

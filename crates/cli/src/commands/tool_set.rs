@@ -3,11 +3,11 @@
 use std::process::ExitCode;
 
 use serde_json::{Map, Value, json};
-use switchboard_config::EntryList;
+use switchboard_config::{EntryList, released_arguments};
 use switchboard_model::AdmissionMode;
 
 use crate::args::Globals;
-use crate::declared_arguments::GivenDeclaration;
+use crate::declared_arguments::{GivenDeclaration, NewArguments};
 use crate::entry_args::{EntryDeleteArguments, ToolSetArguments};
 use crate::entry_change::EntryChange;
 use crate::failure::Failure;
@@ -20,7 +20,7 @@ pub(crate) async fn set(
 ) -> Result<ExitCode, Failure> {
     let change =
         EntryChange { list: EntryList::Tools, name: &wanted.name, dry_run: wanted.dry_run };
-    change.set(globals, output, |present| patch(wanted, present)).await
+    change.set(globals, output, |present| patch(wanted, present, output)).await
 }
 
 pub(crate) async fn delete(
@@ -37,9 +37,11 @@ pub(crate) async fn delete(
 fn patch(
     wanted: &ToolSetArguments,
     present: Option<&Map<String, Value>>,
+    output: Output,
 ) -> Result<Map<String, Value>, Failure> {
     let given = GivenDeclaration {
         arguments: &wanted.argument,
+        removed: &wanted.remove_argument,
         required: &wanted.required,
         optional: &wanted.optional,
         hidden: &wanted.hidden,
@@ -49,7 +51,16 @@ fn patch(
         properties: &wanted.properties,
         values: &wanted.value,
     };
-    let arguments = given.apply(present.and_then(|present| present.get("arguments")))?;
+    let NewArguments { value: arguments, kept } =
+        given.apply(present.and_then(|present| present.get("arguments")))?;
+    // `--remove-argument` alone leaves the other arguments, unless these are to go as well.
+    let is_unset = wanted.unset.iter().any(|key| key == "arguments") && given.says_nothing();
+    let arguments = arguments.filter(|_| !is_unset);
+    for name in kept {
+        output.note(&format!(
+            "the argument '{name}' is fixed or hidden and stays; `--remove-argument {name}` removes it"
+        ));
+    }
     let text = |text: &Option<String>| text.as_ref().map(|text| json!(text));
     let texts =
         |texts: &[String], is_none: bool| (is_none || !texts.is_empty()).then(|| json!(texts));
@@ -86,7 +97,27 @@ fn patch(
         ("state", text(&wanted.state)),
         (states, texts(&wanted.applicable_state, wanted.no_applicable_state)),
     ];
-    Ok(with_unset(fields, &wanted.unset))
+    let fields = with_unset(fields, &wanted.unset);
+    if fields.get("arguments").is_some_and(Value::is_null) {
+        refuse_release(present, &wanted.remove_argument)?;
+    }
+    Ok(fields)
+}
+
+/// `--unset arguments` removes fixed and hidden arguments only if each is named.
+fn refuse_release(present: Option<&Map<String, Value>>, removed: &[String]) -> Result<(), Failure> {
+    let Some(present) = present else { return Ok(()) };
+    let mut released = released_arguments(present, &Map::new());
+    released.retain(|name| !removed.contains(name));
+    if released.is_empty() {
+        return Ok(());
+    }
+    let hint: Vec<_> = released.iter().map(|name| format!("--remove-argument {name}")).collect();
+    Err(Failure::usage(format!(
+        "--unset arguments would also remove what is fixed or hidden: {}",
+        released.join(", ")
+    ))
+    .with_hint(Some(format!("name each with {}", hint.join(" ")))))
 }
 
 /// The fields that have a value, and those to remove as `null`.

@@ -96,15 +96,25 @@ fn show(tool: &ToolView, output: Output) {
     for repair in &tool.repairs {
         output.data(&format!("repaired       {repair}"));
     }
-    let arguments = arguments(&tool.input_schema);
+    let arguments = argument_rows(&tool.input_schema);
     if arguments.is_empty() {
         return output.data("\nIt takes no arguments.");
     }
     output.data("");
-    output.table(&["argument", "type", "required", "description"], arguments);
+    let (header, rows) = without_empty_columns(arguments);
+    output.table(&header, rows);
 }
 
-fn arguments(schema: &Value) -> Vec<Vec<Cell>> {
+const COLUMNS: [&str; 6] =
+    ["argument", "type", "required", "accepted values", "default", "description"];
+/// Columns that are left out where no argument has a value for them.
+const OPTIONAL_COLUMNS: [&str; 2] = ["accepted values", "default"];
+/// Maximum number of accepted values that are shown.
+const MAX_VALUES: usize = 20;
+
+type ArgumentRow = [String; COLUMNS.len()];
+
+fn argument_rows(schema: &Value) -> Vec<ArgumentRow> {
     let required = |name: &str| {
         let names = schema.get("required").and_then(Value::as_array);
         names.is_some_and(|names| names.iter().any(|required| required == name))
@@ -121,7 +131,80 @@ fn arguments(schema: &Value) -> Vec<Vec<Cell>> {
             };
             let about = property.get("description").and_then(Value::as_str).unwrap_or_default();
             let is_required = if required(name) { "yes" } else { "no" };
-            [name, &*kind, is_required, about].map(cell).to_vec()
+            let default = property.get("default").map(Value::to_string).unwrap_or_default();
+            let values = accepted_values(property);
+            [name.clone(), kind, is_required.into(), values, default, about.into()]
         })
         .collect()
+}
+
+/// The values of `enum` or `const`, as JSON.
+fn accepted_values(property: &Value) -> String {
+    let values: Vec<&Value> = match (property.get("enum"), property.get("const")) {
+        (Some(Value::Array(values)), _) => values.iter().collect(),
+        (_, Some(only)) => vec![only],
+        _ => return String::new(),
+    };
+    let mut texts: Vec<_> = values.iter().take(MAX_VALUES).map(ToString::to_string).collect();
+    if values.len() > MAX_VALUES {
+        texts.push(format!("and {} more", values.len() - MAX_VALUES));
+    }
+    texts.join(", ")
+}
+
+fn without_empty_columns(rows: Vec<ArgumentRow>) -> (Vec<&'static str>, Vec<Vec<Cell>>) {
+    let is_shown = COLUMNS.map(|column| OPTIONAL_COLUMNS.contains(&column));
+    let mut is_shown = is_shown.map(|is_optional| !is_optional);
+    for row in &rows {
+        for (shown, text) in is_shown.iter_mut().zip(row) {
+            *shown |= !text.is_empty();
+        }
+    }
+    let kept = |index: &usize| is_shown[*index];
+    let header = (0..COLUMNS.len()).filter(kept).map(|index| COLUMNS[index]).collect();
+    let cells = |row: ArgumentRow| -> Vec<Cell> {
+        (0..COLUMNS.len()).filter(kept).map(|index| cell(&row[index])).collect()
+    };
+    (header, rows.into_iter().map(cells).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+    use serde_json::json;
+
+    use super::*;
+
+    fn shown(schema: &Value) -> Vec<Vec<String>> {
+        let (header, rows) = without_empty_columns(argument_rows(schema));
+        let header = header.into_iter().map(str::to_owned).collect();
+        let texts = |row: Vec<Cell>| row.iter().map(Cell::content).collect();
+        std::iter::once(header).chain(rows.into_iter().map(texts)).collect()
+    }
+
+    #[test]
+    fn accepted_values_and_defaults_are_shown_where_an_argument_has_them() {
+        let plain = json!({"properties": {"a": {"type": "string"}}, "required": ["a"]});
+        assert_eq!(
+            shown(&plain),
+            [vec!["argument", "type", "required", "description"], vec!["a", "string", "yes", ""]]
+        );
+        let rich = json!({"properties": {
+            "unit": {"type": "string", "enum": ["celsius", "kelvin"], "default": "celsius", "description": "Unit"},
+            "n": {"const": 1},
+        }});
+        assert_eq!(
+            shown(&rich),
+            [
+                vec!["argument", "type", "required", "accepted values", "default", "description"],
+                vec!["unit", "string", "no", r#""celsius", "kelvin""#, r#""celsius""#, "Unit"],
+                vec!["n", "any", "no", "1", "", ""],
+            ]
+        );
+        let many =
+            json!({"properties": {"n": {"enum": (0..25).collect::<Vec<_>>(), "default": false}}});
+        let row = &shown(&many)[1];
+        assert!(row[3].ends_with("18, 19, and 5 more"), "{row:?}");
+        assert_eq!(row[4], "false");
+    }
 }

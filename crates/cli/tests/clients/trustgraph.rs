@@ -172,15 +172,76 @@ async fn a_value_that_cannot_be_used_is_refused_and_nothing_is_written() {
         ["-i", "x", "--tool-url", "http://127.0.0.1:1/", "--auth-token", "file:/etc/hostname"];
     let refused = refuses(&serve, "tg-set-mcp-tool", &file);
     assert!(refused.contains("must be a token"), "{refused}");
-    let query = ["--id", "x", "--name", "x", "--type", "knowledge-query"];
-    let refused = refuses(&serve, "tg-set-tool", &query);
-    assert!(refused.contains("needs a service of TrustGraph"), "{refused}");
+    // The type is judged before what only another type has.
+    for more in [&[][..], &["--collection", "c", "--limit", "5"], &["--group", "a"]] {
+        let query = [&["--id", "x", "--name", "x", "--type", "knowledge-query"][..], more].concat();
+        let refused = refuses(&serve, "tg-set-tool", &query);
+        assert!(refused.contains("needs a service of TrustGraph"), "{refused}");
+    }
     let name = ["--id", "x", "--name", "no spaces", "--type", "mcp-tool", "--mcp-tool", "y"];
     let refused = refuses(&serve, "tg-set-tool", &name);
     assert!(refused.contains("cannot be the name of a tool"), "{refused}");
     let refused = refuses(&serve, "tg-show-tools", &["-w", "sales"]);
     assert!(refused.contains("there is no workspace 'sales'"), "{refused}");
     assert_eq!(std::fs::read_to_string(home.config()).unwrap(), before);
+}
+
+#[tokio::test]
+async fn what_is_fixed_in_the_file_stays_fixed() {
+    let (server, home) = (bank().await, home().with_variable("TENANT", "acme-7"));
+    let serve = home.serve().await;
+    set_bank(&serve, &server);
+    set_balance(&serve);
+    let fixed = [
+        "tool",
+        "set",
+        "get_balance",
+        "--argument",
+        "tenant:string",
+        "--value",
+        "tenant=${TENANT}",
+    ];
+    home.run(&fixed).expect(0);
+    home.run(&["tool", "set", "get_balance", "--argument", "account:string:The account"]).expect(0);
+    let calls_with_tenant = async || {
+        let arguments = ["-n", "bank", "-P", "{\"account\": \"7\"}"];
+        tg(&serve, "tg-invoke-mcp-tool", &arguments).stdout.contains("acme-7").then_some(())
+    };
+    wait_until(Duration::from_secs(20), calls_with_tenant).await;
+    // The client sees none of it, and sets the tool as it knows it.
+    let shown = says(&serve, "tg-show-tools", &[]);
+    assert!(!shown.contains("tenant") && !shown.contains("TENANT"), "{shown}");
+    let tool = [
+        "--id",
+        "balance-tool",
+        "--name",
+        "get_balance",
+        "--type",
+        "mcp-tool",
+        "--mcp-tool",
+        "bank",
+    ];
+    let set = |more: &[&'static str]| tg(&serve, "tg-set-tool", &[&tool[..], more].concat()).stdout;
+    assert_eq!(set(&["--argument", "account:string:Whose"]), "Tool set.\n");
+    assert_eq!(set(&[]), "Tool set.\n");
+    let said = set(&["--argument", "tenant:string:Mine"]);
+    assert!(
+        said.contains("the argument \"tenant\" of tool 'balance-tool' is fixed or hidden"),
+        "{said}"
+    );
+    let said = tg(&serve, "tg-delete-tool", &["--id", "balance-tool"]).stdout;
+    assert!(said.starts_with("Error deleting tool 'balance-tool': config-error:"), "{said}");
+    assert!(said.contains("switchboard tool delete get_balance"), "{said}");
+    let written = std::fs::read_to_string(home.config()).unwrap();
+    assert!(
+        written.contains("value: \"${TENANT}\"") || written.contains("value: ${TENANT}"),
+        "{written}"
+    );
+    let given = ["-n", "bank", "-P", "{\"account\": \"7\", \"tenant\": \"other\"}"];
+    let said = refuses(&serve, "tg-invoke-mcp-tool", &given);
+    assert!(said.contains("`tenant` is set by the configuration"), "{said}");
+    let said = says(&serve, "tg-invoke-mcp-tool", &["-n", "bank", "-P", "{\"account\": \"7\"}"]);
+    assert!(said.contains("acme-7"), "{said}");
 }
 
 #[tokio::test]

@@ -227,6 +227,53 @@ async fn every_field_of_an_entry_can_be_set_in_the_file_and_at_a_running_instanc
 }
 
 #[tokio::test]
+async fn fixed_and_hidden_arguments_stay_unless_they_are_removed_by_name() {
+    let one = server([Tool::echo("find")]).await;
+    let home = Home::new(format!(
+        "switchboard:\n  toolbox:\n    tools:\n      - name: one.find\n        arguments:\n          \
+         - {{name: unit, type: string, enum: [c, k], default: c}}\n          \
+         - {{name: tenant, value: \"${{TENANT}}\"}} # never the model's\n          \
+         - {{name: debug, hidden: true, default: false}}\n    mcps:\n      \
+         - {{name: one, url: \"{}\", mode: dynamic, default_tool_config: {{}}}}\n",
+        one.url()
+    ))
+    .with_variable("TENANT", "acme");
+    let serve = home.serve().await;
+    let shown = home.line("tool show one.find").expect(0).stdout;
+    let row = r#"unit      string  no        "c", "k"         "c""#;
+    assert!(shown.contains("ACCEPTED VALUES  DEFAULT") && shown.contains(row), "{shown}");
+    assert!(!shown.contains("tenant") && !shown.contains("debug"), "{shown}");
+    for more in [&[][..], &["--url", &*serve.url]] {
+        let run =
+            |line: &[&str]| home.run(&[&["tool", "set", "one.find"][..], line, more].concat());
+        let set = run(&["--argument", "text:string:What"]).expect(0);
+        for name in ["tenant", "debug"] {
+            let kept = format!(
+                "the argument '{name}' is fixed or hidden and stays; `--remove-argument {name}` removes it"
+            );
+            assert!(set.stderr.contains(&kept), "{}", set.all());
+        }
+        let call = home.run(&["tool", "call", "one.find", r#"{"text": "x"}"#]).expect(0).stdout;
+        assert_eq!(call, "{\"tenant\":\"acme\",\"debug\":false,\"text\":\"x\"}\n");
+        let refused = run(&["--unset", "arguments"]).expect(2);
+        let said = "--unset arguments would also remove what is fixed or hidden: tenant, debug";
+        assert!(refused.stderr.contains(said), "{}", refused.all());
+        assert!(text(&home).contains("value: \"${TENANT}\""), "{}", text(&home));
+    }
+    let dry = ["tool", "set", "one.find", "--argument", "n:integer", "--dry-run"];
+    let dry = home.run(&dry).expect(0);
+    assert!(dry.stderr.contains("'tenant' is fixed or hidden and stays"), "{}", dry.all());
+    assert!(!dry.stdout.contains("-          - name: tenant"), "{}", dry.stdout);
+    let remove = ["tool", "set", "one.find", "--remove-argument", "tenant"];
+    let dry = home.run(&[&remove[..], &["--dry-run"]].concat()).expect(0);
+    assert!(dry.stdout.contains("tenant"), "{}", dry.all());
+    home.run(&[&remove[..], &["--url", &serve.url]].concat()).expect(0);
+    assert!(!text(&home).contains("tenant") && text(&home).contains("debug"), "{}", text(&home));
+    home.line("tool set one.find --unset arguments --remove-argument debug").expect(0);
+    assert!(!text(&home).contains("arguments"), "{}", text(&home));
+}
+
+#[tokio::test]
 async fn a_tool_that_is_not_there_is_shown_with_its_entry_and_the_reason() {
     let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}}});
     let one =

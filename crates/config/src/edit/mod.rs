@@ -5,6 +5,7 @@
 //! file whose layout does not allow that is refused with the place to edit by hand.
 
 mod diff;
+mod kept_arguments;
 mod layout;
 mod lines;
 mod overridden;
@@ -23,6 +24,7 @@ use crate::source::SourceText;
 use crate::yaml;
 
 pub use diff::unified_diff;
+pub use kept_arguments::{is_fixed_or_hidden, released_arguments};
 pub use overridden::overriding_variable;
 
 /// A list of named entries.

@@ -36,6 +36,12 @@ impl Declared {
         std::fs::read_to_string(self.server.file()).unwrap()
     }
 
+    /// Replaces the declaration by one of a client that has read it.
+    async fn put_read(&self, body: Value) -> Answer {
+        let etag = self.api.get(PATH).await.headers["etag"].to_str().unwrap().to_owned();
+        self.send_if(Method::PUT, "if-match", &etag, body).await
+    }
+
     async fn send_if(&self, method: Method, header: &str, tag: &str, body: Value) -> Answer {
         Answer::of(self.api.request(method, PATH).header(header, tag).json(&body)).await
     }
@@ -121,6 +127,34 @@ async fn of_two_changes_of_one_version_the_second_is_refused() {
 }
 
 #[tokio::test]
+async fn what_is_fixed_is_released_only_by_a_client_that_has_read_it() {
+    let it = start().await;
+    let before = it.text();
+    for body in [
+        json!({"description": "Says it"}),
+        json!({"arguments": [{"name": "n", "type": "integer"}]}),
+        json!({"arguments": [{"name": "key", "type": "string"}]}),
+    ] {
+        let preview = it.api.post(&format!("{PATH}/preview"), body.clone()).await.good();
+        let warning = "the argument 'key' is fixed or hidden now, and callers could give it then";
+        assert_eq!(preview["warnings"], json!([warning]));
+        for answer in [
+            it.api.put(PATH, body.clone()).await,
+            it.send_if(Method::PUT, "if-match", "*", body.clone()).await,
+        ] {
+            let said = answer.problem(428, "unread_entry");
+            assert_eq!(said, "this declaration leaves out what is fixed or hidden: key");
+        }
+        assert_eq!(it.text(), before);
+    }
+    // Fixed to another value, it is fixed.
+    let other = json!({"arguments": [{"name": "key", "value": "other"}]});
+    it.api.put(PATH, other).await.good();
+    it.put_read(json!({"description": "Says it"})).await.good();
+    assert!(!it.text().contains("key"), "{}", it.text());
+}
+
+#[tokio::test]
 async fn a_value_that_the_server_would_refuse_is_refused_and_nothing_is_written() {
     let it = start().await;
     let before = it.text();
@@ -136,7 +170,7 @@ async fn a_value_that_the_server_would_refuse_is_refused_and_nothing_is_written(
             preview["warnings"][0].as_str().unwrap().contains("argument `n` has a"),
             "{preview}"
         );
-        let answer = it.api.put(PATH, body).await;
+        let answer = it.put_read(body).await;
         let errors = answer.body["errors"].as_array().unwrap();
         assert_eq!((errors.len(), &errors[0]["path"]), (1, &json!(path)), "{:#}", answer.body);
         let message = errors[0]["message"].as_str().unwrap();
@@ -166,7 +200,7 @@ async fn every_problem_of_a_declaration_has_its_place_and_nothing_is_written() {
         (json!({"description": "${HOME}"}), vec!["/description"]),
         (json!({"arguments": [{"name": "k", "value": "${HOME}"}]}), vec!["/arguments/0/value"]),
     ] {
-        let answer = it.api.put(PATH, body.clone()).await;
+        let answer = it.put_read(body.clone()).await;
         let mut found: Vec<_> = answer.body["errors"]
             .as_array()
             .into_iter()
@@ -179,7 +213,7 @@ async fn every_problem_of_a_declaration_has_its_place_and_nothing_is_written() {
     }
     let twice =
         json!({"arguments": [{"name": "a", "type": "string"}, {"name": "a", "type": "number"}]});
-    it.api.put(PATH, twice).await.problem(422, "invalid_configuration");
+    it.put_read(twice).await.problem(422, "invalid_configuration");
     it.api.put(PATH, json!([])).await.problem(422, "bad_request");
     assert_eq!(it.text(), before);
 }
@@ -242,7 +276,8 @@ async fn a_tool_that_is_not_there_has_a_reason_for_operators() {
     let it = start().await;
     let client = it.server.api_of("client", Role::Client).await;
     let admin = it.server.api_of("admin", Role::Admin).await;
-    let put = admin.put(PATH, json!({"enabled": false})).await.good();
+    let body = json!({"enabled": false, "arguments": [{"name": "key", "value": "***"}]});
+    let put = admin.put(PATH, body).await.good();
     let absent = &put["absent"];
     assert_eq!(absent["reason"], "disabled", "{absent:#}");
     let gone = admin.get("/api/v1/tools/one.echo").await;
