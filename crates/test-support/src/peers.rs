@@ -4,6 +4,7 @@
 //! missing peer causes a panic that says how to install it.
 
 use std::env;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -58,6 +59,17 @@ pub fn trustgraph_commands() -> PathBuf {
 /// The packages of Microsoft's Agent 365 tooling, for the `PYTHONPATH` of [`python`].
 pub fn agent365_packages() -> PathBuf {
     present(agent365_directory().join("python"))
+}
+
+/// The packages of Semantic Kernel, with [`agent365_packages`] behind them, for the `PYTHONPATH` of [`python`].
+pub fn agent365_semantic_kernel() -> OsString {
+    let own = present(agent365_directory().join("semantic-kernel"));
+    env::join_paths([own, agent365_packages()]).expect("the paths have no separator in them")
+}
+
+/// The program that lets one of the extensions give an agent its servers.
+pub fn agent365_extension() -> PathBuf {
+    workspace().join("e2e/agent365/extension.py")
 }
 
 /// The program that calls these packages: operations as JSON on its standard input, results as JSON on its output.

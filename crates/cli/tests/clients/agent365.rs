@@ -1,5 +1,6 @@
 //! Microsoft's Agent 365 SDK, unmodified, finds its servers at the board, and real MCP clients use what it finds.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
 
@@ -167,29 +168,78 @@ async fn the_sdk_reads_servers_from_the_board_and_from_a_manifest() {
     }
 }
 
-#[tokio::test]
-async fn the_extension_for_openai_registers_the_servers() {
+/// Lets an extension of the SDK give an agent its servers: what the framework got must be what the board renders for it.
+async fn check_extension(framework: &str, packages: &OsStr, arguments: fn(&Value) -> Value) {
     let board = Board::start().await;
-    let program = peers::agent365_tooling().with_file_name("openai_agent.py");
-    let variables =
-        [("ENVIRONMENT", "Production"), ("MCP_PLATFORM_ENDPOINT", board.serve.url.as_str())];
-    let found = board.python(&program, &["invoicing", &board.key], &variables).expect(0).json();
+    let variables = [
+        ("ENVIRONMENT", "Production"),
+        ("MCP_PLATFORM_ENDPOINT", board.serve.url.as_str()),
+        ("PYTHONPATH", packages.to_str().unwrap()),
+    ];
+    let words = [framework, "invoicing", &board.key];
+    let found = board.python(&peers::agent365_extension(), &words, &variables).expect(0).json();
     assert_eq!(found["logs"], json!([]), "{found:#}");
     let server = &found["servers"][0];
-    assert_eq!(server["url"], board.server_url());
-    assert_eq!((&server["name"], &server["tools"]), (&json!("demo"), &json!(["demo__echo"])));
+    assert_eq!(server["tools"], json!(["demo__echo"]), "{found:#}");
     assert!(server["said"].as_str().unwrap().contains("hello"), "{found:#}");
+    let calls = board.home.line("calls --json").expect(0).json();
+    assert_eq!(calls["calls"][0]["tool"], "demo.echo", "{calls:#}");
+    assert_eq!(calls["calls"].as_array().unwrap().len(), 1, "{calls:#}");
+    assert_eq!(found["reported"], "Succeeded", "the report of the conversation");
 
-    // The rendering has the same arguments as the objects that the extension makes.
-    let line = format!("agent show invoicing --as openai --url {}", board.serve.url);
+    let line = format!("agent show invoicing --as {framework} --url {}", board.serve.url);
     let words: Vec<_> = line.split(' ').collect();
     let mut rendering = board.home.command(&words);
     rendering.env("SWITCHBOARD_API_KEY", &board.key);
     let rendered = Outcome::of(rendering).expect(0);
     assert!(!rendered.all().contains(&board.key), "{}", rendered.all());
-    let arguments = &rendered.json()["servers"][0]["arguments"];
-    assert_eq!(
-        (&arguments["name"], &arguments["params"]["url"]),
-        (&server["name"], &server["url"])
-    );
+    let expected = arguments(&rendered.json()).to_string();
+    let expected = expected.replace("${SWITCHBOARD_API_KEY}", &board.key);
+    let expected: Value = serde_json::from_str(&expected).unwrap();
+    assert_eq!(without_user_agent(server["arguments"].clone()), expected);
+}
+
+/// The extensions name themselves in a header that no one else needs.
+fn without_user_agent(mut value: Value) -> Value {
+    let members = value.as_object_mut().into_iter().flat_map(|members| members.values_mut());
+    for member in members.filter(|member| member.is_object()) {
+        *member = without_user_agent(member.take());
+    }
+    if let Some(members) = value.as_object_mut() {
+        members.remove("User-Agent");
+    }
+    value
+}
+
+#[tokio::test]
+async fn the_extension_for_openai_registers_the_servers() {
+    let packages = peers::agent365_packages();
+    check_extension("openai", packages.as_os_str(), |it| it["servers"][0]["arguments"].clone())
+        .await;
+}
+
+#[tokio::test]
+async fn the_extension_for_semantic_kernel_registers_the_servers() {
+    let packages = peers::agent365_semantic_kernel();
+    check_extension("semantic-kernel", &packages, |it| it["servers"][0]["arguments"].clone()).await;
+}
+
+#[tokio::test]
+async fn the_extension_for_agent_framework_registers_the_servers() {
+    let packages = peers::agent365_packages();
+    check_extension("agent-framework", packages.as_os_str(), |it| {
+        it["servers"][0]["arguments"].clone()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_extension_for_azure_ai_foundry_registers_the_servers() {
+    let packages = peers::agent365_packages();
+    check_extension(
+        "azure-ai-foundry",
+        packages.as_os_str(),
+        |it| json!({"tool": it["tools"][0], "resource": it["tool_resources"]["mcp"][0]}),
+    )
+    .await;
 }
