@@ -209,7 +209,7 @@ impl FaultKind {
             }
             Self::TooLarge => "ask for less at once",
             Self::Blocked => {
-                "the threat protection of this board stopped the turn: rephrase the message, edit the conversation, or ask whoever runs the board"
+                "the threat protection of this board stopped the turn: rephrase or edit what it refused; if it gave no verdict, send the message again later, or ask whoever runs the board"
             }
             Self::MalformedCall | Self::UnexpectedCall => {
                 "send the message again, or choose another model"
