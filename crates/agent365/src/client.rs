@@ -3,6 +3,7 @@
 //! One request each, never a retry. A redirect is followed within the origin only, so no token leaves it. What comes
 //! back is bounded in time and size.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use crate::models::ToolOptions;
 use crate::operation_result::{OperationError, OperationResult};
 use crate::tokens::{
     TokenExchange, attach_environment_tokens, attach_platform_token, attach_tokens, bare_token,
+    platform_headers,
 };
 use crate::urls::{get_chat_history_endpoint, platform_url};
 
@@ -174,6 +176,11 @@ impl ToolingClient {
         timeout: Duration,
     ) -> Result<ChatAnswer, ToolingError> {
         self.post_chat(endpoint, request, &ToolOptions::default(), timeout).await
+    }
+
+    /// The headers with the platform's token for a server at this address; none if the address is not the platform's.
+    pub fn platform_headers(&self, server: &Url, token: &Secret) -> BTreeMap<String, Secret> {
+        platform_headers(server, &self.environment, token)
     }
 
     async fn servers_of_manifest(&self) -> Result<FoundServers, ToolingError> {

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use futures::future::BoxFuture;
 use http::HeaderValue;
 use switchboard_model::Secret;
-use url::Origin;
+use url::{Origin, Url};
 
 use crate::entry::{EntryProblem, FoundServers};
 use crate::environment::Environment;
@@ -115,6 +115,17 @@ pub(crate) fn attach_platform_token(
     found.warnings.extend(not_sent("the platform's token", &foreign));
 }
 
+/// The headers that [`attach_platform_token`] gives a server at this address.
+pub(crate) fn platform_headers(
+    server: &Url,
+    environment: &Environment,
+    token: &Secret,
+) -> BTreeMap<String, Secret> {
+    let is_platform = platform_origins(environment).contains(&server.origin());
+    let value = is_platform.then(|| authorization(token)).flatten();
+    value.map(|value| (AUTHORIZATION.to_owned(), value)).into_iter().collect()
+}
+
 /// Attaches tokens from an exchange: one for all servers of the platform, and one for each other audience. A server
 /// whose exchange fails is left out and reported.
 pub async fn attach_tokens(
@@ -191,17 +202,23 @@ fn not_sent(token: &str, foreign: &[String]) -> Option<String> {
 
 /// Sets the header, or says why the token cannot be one.
 fn attach(server: &mut McpServerConfig, token: &Secret, source: &str) -> Option<String> {
-    let token = bare_token(token.expose());
-    let value = format!("Bearer {token}");
-    if token.is_empty() || HeaderValue::from_str(&value).is_err() {
+    let Some(value) = authorization(token) else {
         let name = &server.mcp_server_name;
         return Some(format!(
             "{source} is not sent to MCP server '{name}': it is empty, or holds a character that an HTTP header \
              cannot have"
         ));
-    }
-    server.headers.insert(AUTHORIZATION.to_owned(), Secret::new(value));
+    };
+    server.headers.insert(AUTHORIZATION.to_owned(), value);
     None
+}
+
+/// The value of the header; `None` if the token cannot be one.
+fn authorization(token: &Secret) -> Option<Secret> {
+    let token = bare_token(token.expose());
+    let value = format!("Bearer {token}");
+    let is_usable = !token.is_empty() && HeaderValue::from_str(&value).is_ok();
+    is_usable.then(|| Secret::new(value))
 }
 
 /// Turns the servers with an error into problems at their places in the list.

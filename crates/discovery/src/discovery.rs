@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use switchboard_agent365::Environment;
 use switchboard_model::{DiscoveryPlan, SourceServers};
 use switchboard_outbound::HttpPool;
+use switchboard_store::Store;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -29,6 +30,7 @@ pub struct DiscoveryContext {
     pub(crate) working_directory: PathBuf,
     pub(crate) config_directory: Option<PathBuf>,
     pub(crate) http: HttpPool,
+    pub(crate) store: Option<Store>,
 }
 
 impl fmt::Debug for DiscoveryContext {
@@ -53,7 +55,14 @@ impl DiscoveryContext {
         let read = lookup.clone();
         let environment = Environment::from_lookup(move |name| read(name));
         let http = HttpPool::default();
-        Self { lookup, environment, working_directory, config_directory, http }
+        Self { lookup, environment, working_directory, config_directory, http, store: None }
+    }
+
+    /// Keeps the last known servers of gateways and registries in this store, for the next run.
+    #[must_use]
+    pub fn with_store(mut self, store: Store) -> Self {
+        self.store = Some(store);
+        self
     }
 }
 
@@ -109,7 +118,10 @@ impl Discovery {
 
     fn begin(&self, spec: SourceSpec, predecessor: Option<&RunningSource>) -> Arc<RunningSource> {
         let opened = spec.open(&self.context);
-        let running = RunningSource::new(spec, opened, predecessor, self.stop.child_token());
+        let store = self.context.store.clone();
+        let memory = store.and_then(|store| spec.memory(store, &opened.place()));
+        let stop = self.stop.child_token();
+        let running = RunningSource::new(spec, opened, predecessor, memory, stop);
         let running = Arc::new(running);
         self.tasks.spawn(running.clone().run(self.changes.clone()));
         running
@@ -176,7 +188,7 @@ impl Discovery {
         let (specs, choice) = source_specs(plan, context);
         let look = |spec: SourceSpec| async move {
             let opened = spec.open(context);
-            let source = RunningSource::new(spec, opened, None, CancellationToken::new());
+            let source = RunningSource::new(spec, opened, None, None, CancellationToken::new());
             let outcome = source.fetch().await;
             source.note(outcome);
             source.status()

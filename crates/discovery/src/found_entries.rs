@@ -49,6 +49,7 @@ fn found_server(server: McpServerConfig) -> FoundServer {
 }
 
 fn problem(problem: EntryProblem) -> UnusableEntry {
-    let name = problem.name.unwrap_or_else(|| format!("entry {}", problem.index));
+    let name = problem.name.filter(|name| !name.trim().is_empty());
+    let name = name.unwrap_or_else(|| format!("entry {}", problem.index));
     UnusableEntry { name, reason: problem.message }
 }

@@ -1,11 +1,13 @@
 //! A tooling gateway as a source.
 
+use std::collections::BTreeMap;
+
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use switchboard_agent365::{
     Environment, GatewayPath, InvalidGatewayPath, PLATFORM_URL, ToolOptions, ToolingClient,
 };
-use switchboard_model::{Secret, redact_url};
+use switchboard_model::{FoundServer, Secret, redact_url};
 use switchboard_outbound::HttpPool;
 use url::Url;
 
@@ -64,5 +66,19 @@ impl ServerSource for GatewayList {
 
     fn place(&self) -> String {
         self.place.clone()
+    }
+
+    /// All headers of a gateway's servers carry its token.
+    fn kept(&self, servers: &[FoundServer]) -> Vec<FoundServer> {
+        let bare =
+            |server: &FoundServer| FoundServer { headers: BTreeMap::new(), ..server.clone() };
+        servers.iter().map(bare).collect()
+    }
+
+    fn restored(&self, mut kept: Vec<FoundServer>) -> Vec<FoundServer> {
+        for server in &mut kept {
+            server.headers = self.client.platform_headers(&server.url, &self.token);
+        }
+        kept
     }
 }

@@ -16,6 +16,7 @@ mod registry_document;
 mod registry_source;
 mod running_source;
 mod source;
+mod source_memory;
 mod source_spec;
 mod status;
 

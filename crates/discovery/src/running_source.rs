@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::backoff::FetchBackoff;
 use crate::source::{FetchedServers, ServerSource, SourceError, UnusableEntry};
+use crate::source_memory::SourceMemory;
 use crate::source_spec::SourceSpec;
 use crate::status::{SourceFailure, SourceStatus};
 
@@ -29,6 +30,8 @@ pub(crate) struct RunningSource {
     source: Arc<dyn ServerSource>,
     status: Mutex<SourceStatus>,
     refresh_now: Notify,
+    /// Where the servers are kept for the next run.
+    memory: Option<SourceMemory>,
     stop: CancellationToken,
 }
 
@@ -38,6 +41,7 @@ impl RunningSource {
         spec: SourceSpec,
         source: Arc<dyn ServerSource>,
         predecessor: Option<&Self>,
+        memory: Option<SourceMemory>,
         stop: CancellationToken,
     ) -> Self {
         let servers = predecessor.map(Self::servers).unwrap_or_default();
@@ -54,7 +58,8 @@ impl RunningSource {
             succeeded_at_ms: None,
             failure: None,
         };
-        Self { spec, source, status: Mutex::new(status), refresh_now: Notify::new(), stop }
+        let (status, refresh_now) = (Mutex::new(status), Notify::new());
+        Self { spec, source, status, refresh_now, memory, stop }
     }
 
     pub(crate) fn status(&self) -> SourceStatus {
@@ -83,6 +88,9 @@ impl RunningSource {
     /// Fetches until it is stopped. `changes` is stepped when the servers differ from those before.
     pub(crate) async fn run(self: Arc<Self>, changes: watch::Sender<u64>) {
         let repeating = async {
+            if self.restore().await {
+                changes.send_modify(|count| *count += 1);
+            }
             let mut backoff = FetchBackoff::new(self.spec.refresh);
             loop {
                 let outcome = self.fetch().await;
@@ -95,14 +103,44 @@ impl RunningSource {
                 } else {
                     backoff.next_pause()
                 };
+                let is_answer = outcome.is_ok();
                 if self.note(outcome) {
                     changes.send_modify(|count| *count += 1);
+                }
+                if is_answer {
+                    self.keep().await;
                 }
                 // An error is the end of the time.
                 let _refreshed = tokio::time::timeout(pause, self.refresh_now.notified()).await;
             }
         };
         self.stop.run_until_cancelled(repeating).await;
+    }
+
+    /// Takes the servers of an earlier run until the source answers. Returns whether there were any.
+    async fn restore(&self) -> bool {
+        let Some(memory) = &self.memory else { return false };
+        let Some(kept) = memory.load().await else { return false };
+        let servers = self.source.restored(kept);
+        let mut status = self.status.lock();
+        if servers.is_empty() || !status.servers.is_empty() {
+            return false;
+        }
+        let (source, count) = (&self.spec.name, servers.len());
+        tracing::info!(
+            source,
+            servers = count,
+            "the servers of the last run stand in until the source answers"
+        );
+        status.servers = servers;
+        true
+    }
+
+    /// Keeps the servers for the next run.
+    async fn keep(&self) {
+        if let Some(memory) = &self.memory {
+            memory.save(self.source.kept(&self.servers())).await;
+        }
     }
 
     /// Fetches once.
@@ -130,6 +168,10 @@ impl RunningSource {
                 source_fetched(&self.spec.name, Some(status.servers.len()));
                 is_changed
             }
+            Err(error) if self.is_merely_absent(&status, &error) => {
+                tracing::debug!(source = self.spec.name, "{error}");
+                false
+            }
             Err(error) => {
                 let (message, hint) = (error.to_string(), error.hint());
                 log_failure(&status, &message, hint.as_deref());
@@ -139,6 +181,14 @@ impl RunningSource {
                 false
             }
         }
+    }
+}
+
+impl RunningSource {
+    /// Whether there was never anything to read: nobody asked for the manifest that the environment would take.
+    fn is_merely_absent(&self, status: &SourceStatus, error: &SourceError) -> bool {
+        let is_absent = matches!(error, SourceError::NoManifest { .. });
+        is_absent && self.spec.chosen_because.is_some() && status.succeeded_at_ms.is_none()
     }
 }
 

@@ -13,6 +13,16 @@ pub trait ServerSource: std::fmt::Debug + Send + Sync {
 
     /// Where it looks, for display; without credentials.
     fn place(&self) -> String;
+
+    /// The servers as they are kept for the next run: without the credentials that this source's settings give them.
+    fn kept(&self, servers: &[FoundServer]) -> Vec<FoundServer> {
+        servers.to_vec()
+    }
+
+    /// Kept servers of an earlier run, with the credentials that the settings give them now.
+    fn restored(&self, kept: Vec<FoundServer>) -> Vec<FoundServer> {
+        kept
+    }
 }
 
 /// The answer of a source.

@@ -9,6 +9,7 @@ use switchboard_model::{
     AUTO_SOURCE, DEFAULT_FILE_REFRESH, DEFAULT_SOURCE_REFRESH, DiscoveryPlan, GatewaySource,
     RegistryPlace, Secret, SourceKind, SourcePlan,
 };
+use switchboard_store::Store;
 use url::Url;
 
 use crate::auto_choice::{AutoChoice, GatewaySettings, choose_source};
@@ -17,6 +18,7 @@ use crate::gateway_source::GatewayList;
 use crate::manifest_source::ManifestSource;
 use crate::registry_source::{RegistryFile, RegistryUrl};
 use crate::source::ServerSource;
+use crate::source_memory::SourceMemory;
 
 /// The variables for tooling gateways.
 const ENDPOINT_VARIABLE: &str = "MCP_PLATFORM_ENDPOINT";
@@ -69,6 +71,21 @@ impl SourceSpec {
             SourceReads::Manifest { .. } | SourceReads::Registry(RegistryPlace::File(_)) => true,
             SourceReads::Gateway { .. } | SourceReads::Registry(RegistryPlace::Url { .. }) => false,
         }
+    }
+
+    /// Where its servers are kept for the next run, if it is not a file, which is there at the next start as well. `place` is
+    /// that of the opened source.
+    pub(crate) fn memory(&self, store: Store, place: &str) -> Option<SourceMemory> {
+        let settings = match &self.reads {
+            SourceReads::Manifest { .. } | SourceReads::Registry(RegistryPlace::File(_)) => {
+                return None;
+            }
+            SourceReads::Gateway { path, agent_id, .. } => format!("{path:?} {agent_id:?}"),
+            SourceReads::Registry(RegistryPlace::Url { .. }) => String::new(),
+        };
+        let identity = format!("{} {place:?} {settings}", self.kind());
+        let fingerprint = blake3::hash(identity.as_bytes()).to_hex().to_string();
+        Some(SourceMemory::new(store, self.name.clone(), fingerprint))
     }
 
     /// The source itself.

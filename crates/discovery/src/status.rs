@@ -45,7 +45,8 @@ pub struct SourceFailure {
 }
 
 impl SourceStatus {
-    /// `ok`, `failing`, or `waiting` before the first fetch has ended.
+    /// `ok`, `failing`, or `waiting`: before the first fetch has ended, and for a manifest that the environment would take
+    /// once there is one.
     pub fn state(&self) -> &'static str {
         match (&self.failure, self.succeeded_at_ms) {
             (Some(_), _) => "failing",

@@ -215,7 +215,7 @@ pub struct DiscoveredFrom {
 }
 
 /// A server that a source names and that is not added.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LeftOutServer {
     /// The name of the source.
     pub source: String,

@@ -349,7 +349,7 @@ impl CatalogReconciler {
     }
 
     /// Forgets discovered servers that are gone. A source may name others all the time, so nothing of them accumulates: not
-    /// here, and not in the store, which never has them.
+    /// here, and not in the store, which never has their tools.
     fn forget_discovered(&mut self, older: &Plan) {
         self.discovered = discovered_servers(&self.plan);
         for server in discovered_servers(older) {

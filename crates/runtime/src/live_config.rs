@@ -3,6 +3,7 @@
 //! Reloads and edits take turns, so a reload never reads a file that an edit is about to replace. An edit is in force and on the
 //! disk when it returns; the reload that the file watcher triggers then finds the configuration unchanged.
 
+use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -21,6 +22,8 @@ use crate::start_error::StartError;
 
 /// How long an edit waits for a reload or another edit to finish.
 const WAIT_FOR_TURN: Duration = Duration::from_mins(1);
+/// Maximum number of left out servers that are logged one by one for one change.
+const MOST_LOGGED: usize = 10;
 
 /// The condition of an edit: which version of an entry it expects.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -170,7 +173,7 @@ impl LiveConfig {
         let MergedServers { plan, left_out } = self.with_discovered(&loaded);
         match self.board.put_in_force(&loaded, plan).await {
             Ok(is_new) => {
-                self.discovered.lock().left_out = left_out.into();
+                self.note_left_out(&left_out);
                 self.remember(loaded, is_new);
                 if is_new { ReloadOutcome::Applied } else { ReloadOutcome::Unchanged }
             }
@@ -188,7 +191,8 @@ impl LiveConfig {
             tracing::error!(%error, "the discovered servers could not be applied");
             return false;
         }
-        *self.discovered.lock() = LastDiscovered { found: found.into(), left_out: left_out.into() };
+        self.discovered.lock().found = found.into();
+        self.note_left_out(&left_out);
         is_new
     }
 
@@ -210,6 +214,21 @@ impl LiveConfig {
     /// What sources found and the plan in force does not have, with the reasons.
     pub fn left_out(&self) -> Arc<[LeftOutServer]> {
         self.discovered.lock().left_out.clone()
+    }
+
+    /// Replaces what is left out, and logs what is new in it.
+    fn note_left_out(&self, left_out: &[LeftOutServer]) {
+        let before = std::mem::replace(&mut self.discovered.lock().left_out, left_out.into());
+        let known: HashSet<&LeftOutServer> = before.iter().collect();
+        let new: Vec<_> = left_out.iter().filter(|server| !known.contains(server)).collect();
+        for LeftOutServer { source, name, reason } in new.iter().take(MOST_LOGGED) {
+            tracing::info!(source, server = name, reason, "a server of the source is left out");
+        }
+        if let Some(more) = new.len().checked_sub(MOST_LOGGED).filter(|more| *more > 0) {
+            tracing::info!(
+                "{more} more servers of the sources are left out; `switchboard discover` shows them"
+            );
+        }
     }
 
     /// The plan of a configuration with the servers that the sources found.
@@ -297,7 +316,7 @@ impl LiveConfig {
         }
         let is_change = proposed.is_change();
         let warnings = proposed.loaded().warnings.iter().map(ToString::to_string).collect();
-        self.discovered.lock().left_out = left_out.into();
+        self.note_left_out(&left_out);
         self.remember(proposed.into_loaded(), is_new);
         Ok(AppliedEdit { is_change, revision: self.board.catalog().revision(), warnings })
     }

@@ -1,5 +1,5 @@
-//! The persistent state: remembered tools and eras of servers, the catalog revision, call records, large results, API
-//! keys, sessions, clients and conversations, and grants (the results of sign-ins).
+//! The persistent state: remembered tools and eras of servers, servers of sources, the catalog revision, call records,
+//! large results, API keys, sessions, clients and conversations, and grants (the results of sign-ins).
 //!
 //! [`Store`] is a concrete type over `SQLite` in WAL mode. The SQL is limited to what `PostgreSQL` also supports (`$1`,
 //! row values, upserts, window functions), and only `rows` converts between rows and the model, so that a second
@@ -32,6 +32,7 @@ mod secrets;
 mod servers;
 mod session_batch;
 mod sessions;
+mod source_servers;
 mod store;
 
 pub use calls::CallFilter;

@@ -23,6 +23,7 @@ const FILES: &[(&str, &str)] = &[
     ("0011_content_checks", include_str!("../migrations/sqlite/0011_content_checks.sql")),
     ("0012_key_access", include_str!("../migrations/sqlite/0012_key_access.sql")),
     ("0013_grants", include_str!("../migrations/sqlite/0013_grants.sql")),
+    ("0014_source_servers", include_str!("../migrations/sqlite/0014_source_servers.sql")),
 ];
 
 pub(crate) static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use sqlx::Row;
 use sqlx::query::Query;
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteRow};
 use switchboard_model::{
     CallErrorKind, CallId, CallOutcome, CallRecord, CanonicalName, CheckHook, ContentCheckRecord,
-    Era, Face, JsonText, ServerName, ToolDescriptor,
+    Era, Face, FoundServer, HttpTransport, JsonText, Secret, ServerName, ToolDescriptor,
 };
 
 use crate::{StoredClient, StoredKey, StoredSession};
@@ -217,6 +217,43 @@ pub(crate) fn nanoseconds(duration: Duration) -> i64 {
 
 fn meaningless(what: String) -> sqlx::Error {
     sqlx::Error::Decode(what.into())
+}
+
+/// Found servers as a JSON array.
+pub(crate) fn found_servers_json(servers: &[FoundServer]) -> String {
+    let entry = |server: &FoundServer| {
+        let headers = server.headers.iter();
+        let headers: Map<_, _> =
+            headers.map(|(name, value)| (name.clone(), value.expose().into())).collect();
+        json!({
+            "name": server.name,
+            "url": server.url.as_str(),
+            "transport": server.transport.as_str(),
+            "headers": headers,
+        })
+    };
+    servers.iter().map(entry).collect::<Value>().to_string()
+}
+
+/// Found servers from a JSON array, without those that this version cannot read.
+pub(crate) fn found_servers_from_json(text: &str) -> Vec<FoundServer> {
+    let entries: Vec<Value> = serde_json::from_str(text).unwrap_or_default();
+    entries.iter().filter_map(found_server_from_json).collect()
+}
+
+fn found_server_from_json(entry: &Value) -> Option<FoundServer> {
+    let text = |member: &str| entry.get(member).and_then(Value::as_str);
+    let transports = [HttpTransport::StreamableHttp, HttpTransport::Sse];
+    let word = text("transport")?;
+    let headers = entry.get("headers").and_then(Value::as_object)?.iter();
+    let header =
+        |(name, value): (&String, &Value)| Some((name.clone(), Secret::new(value.as_str()?)));
+    Some(FoundServer {
+        name: text("name")?.to_owned(),
+        url: text("url")?.parse().ok()?,
+        transport: transports.into_iter().find(|transport| transport.as_str() == word)?,
+        headers: headers.map(header).collect::<Option<_>>()?,
+    })
 }
 
 #[cfg(test)]

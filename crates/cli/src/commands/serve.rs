@@ -58,10 +58,10 @@ pub(crate) async fn run(
     let tasks = TaskTracker::new();
     let stop = stop_on_signals(&tasks)?;
     let exposure = wanted.exposure.rule();
-    let starting = open_board(plan.clone(), store, Memory::Keep, exposure).await?;
+    let starting = open_board(plan.clone(), store.clone(), Memory::Keep, exposure).await?;
     let board = starting.board().clone();
     // Sources are asked while servers connect; what they name is applied once the board has started.
-    let discovery = Discovery::start(&plan.discovery, discovery_context(globals));
+    let discovery = Discovery::start(&plan.discovery, discovery_context(globals).with_store(store));
     let sessions = SessionService::start(board.clone());
     let gateway = Gateway::start(sessions.clone());
     let place = BoardPlace::default();

@@ -49,9 +49,10 @@ pub(crate) async fn run(
     let store = open_store(globals).await?;
     let tasks = TaskTracker::new();
     let stop = stop_on_signals(&tasks)?;
-    let starting = open_board(plan, store, Memory::Keep, wanted.exposure.rule()).await?;
+    let starting = open_board(plan, store.clone(), Memory::Keep, wanted.exposure.rule()).await?;
     let board = starting.board().clone();
-    let discovery = Discovery::start(&loaded.plan.discovery, discovery_context(globals));
+    let discovery =
+        Discovery::start(&loaded.plan.discovery, discovery_context(globals).with_store(store));
     let sessions = SessionService::start(board.clone());
     let gateway = Gateway::start(sessions.clone());
     // The client is served while servers connect; requests that need their tools wait.

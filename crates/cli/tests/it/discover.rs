@@ -89,3 +89,15 @@ fn the_environment_chooses_and_says_why() {
     let because = found["sources"][0]["chosen_because"].as_str().unwrap();
     assert!(because.starts_with("ENVIRONMENT is Development, and "), "{because}");
 }
+
+#[test]
+fn a_development_machine_without_a_manifest_is_left_in_peace() {
+    let home = Home::new("switchboard: {toolbox: {mcps: []}}\n");
+    let home = home.with_variable("ENVIRONMENT", "Development");
+    let found = home.line("discover").expect(0);
+    assert!(found.stdout.contains("waiting") && !found.stderr.contains("WARN"), "{}", found.all());
+    let said = home.line("tool list").expect(0).all();
+    assert!(!said.contains("ToolingManifest"), "{said}");
+    let doctor = home.line("doctor").expect(0).stdout;
+    assert!(doctor.contains("ok   source auto (manifest "), "{doctor}");
+}

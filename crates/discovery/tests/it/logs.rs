@@ -88,6 +88,31 @@ async fn one_line_says_what_was_chosen_and_one_which_file_was_read() {
 }
 
 #[tokio::test]
+async fn development_without_a_manifest_is_no_failure_until_there_was_one() {
+    let (logs, _guard) = Logs::listen();
+    let root = tempfile::tempdir().unwrap();
+    let manifest = root.path().join("ToolingManifest.json");
+    let variables = [("ENVIRONMENT", "Development")];
+    let plan = DiscoveryPlan::default();
+    let discovery = Discovery::start(&plan, context(&variables, root.path(), None));
+    let (looked, _) = Discovery::look(&plan, &context(&variables, root.path(), None)).await;
+    assert_eq!((looked[0].state(), &looked[0].failure), ("waiting", &None));
+    let chosen = "discovery reads the tooling manifest because ENVIRONMENT is Development; \
+                  ToolingManifest.json was not found and is looked for again";
+    assert_eq!(logs.lines(), [(Level::INFO, chosen.to_owned())]);
+
+    std::fs::write(&manifest, list(&[("m", "http://m.example/")])).unwrap();
+    discovery.refresh();
+    let state = || discovery.status()[0].state();
+    wait_until(PATIENCE, async || (state() == "ok").then_some(())).await;
+    std::fs::remove_file(&manifest).unwrap();
+    discovery.refresh();
+    wait_until(PATIENCE, async || (state() == "failing").then_some(())).await;
+    assert_eq!(discovery.found()[0].servers.len(), 1, "the last known servers stay");
+    discovery.shutdown().await;
+}
+
+#[tokio::test]
 async fn a_failure_that_lasts_is_logged_once_and_counted() {
     let (logs, _guard) = Logs::listen();
     let root = tempfile::tempdir().unwrap();

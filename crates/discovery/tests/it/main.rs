@@ -4,6 +4,7 @@
 mod bad_answers;
 mod choice;
 mod gateway;
+mod kept;
 mod logs;
 mod manifest;
 mod registry;

@@ -74,7 +74,8 @@ async fn what_is_wrong_with_it_is_named_and_one_bad_entry_costs_no_other() {
     std::fs::write(&file, mixed).unwrap();
     let status = look(None, root.path(), None, &[]).await;
     assert_eq!(names(&status), ["good", "Mail / 邮件"]);
-    assert_eq!(status.unusable.len(), 2);
+    let named: Vec<_> = status.unusable.iter().map(|entry| entry.name.as_str()).collect();
+    assert_eq!(named, ["entry 1", "entry 2"], "an entry without a name is named by its place");
     assert!(
         status.unusable[0].reason.starts_with("Failed to parse server config from element 'x'"),
         "{:?}",

@@ -15,9 +15,11 @@ use switchboard_test_support::{ScriptedServer, TempConfig, Tool, wait_until};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tracing::Level;
 
 use crate::support::{
-    PATIENCE, board, call, dynamic, end, names, revision, server, status, strict, text, until, yaml,
+    Logs, PATIENCE, board, call, dynamic, end, names, revision, server, status, strict, text,
+    until, yaml,
 };
 
 /// A configuration with this `discovery` section after the servers.
@@ -141,7 +143,10 @@ async fn an_address_of_a_gateway_is_dialled_only_as_the_egress_rules_allow() {
     let by_gateway = |url: &str| {
         vec![SourceServers { source: "a".into(), is_file: false, servers: vec![found("one", url)] }]
     };
+    let logs = Logs::listen();
     assert!(!config.put_discovered(by_gateway(&one.url())).await);
+    assert!(!config.put_discovered(by_gateway(&one.url())).await);
+    logs.assert_once(Level::INFO, "a server of the source is left out");
     assert!(config.left_out()[0].reason.starts_with("the egress check refuses 127.0.0.1: "));
     // A name is checked when it is dialled.
     let by_name = one.url().replace("127.0.0.1", "localtest.localdomain-that-is-none.invalid");
@@ -292,7 +297,6 @@ async fn five_hundred_servers_ten_of_them_dead_refreshed_all_the_time_under_load
             }
         });
     }
-    let before = resident();
     for change in 0..CHANGES {
         let extra = (format!("extra{change}"), format!("{}?extra={change}", shared.url()));
         servers.push(extra);
@@ -303,15 +307,20 @@ async fn five_hundred_servers_ten_of_them_dead_refreshed_all_the_time_under_load
         assert_eq!(names(&board).len(), SERVERS - DEAD + servers.len() - SERVERS);
         assert_eq!(revision(&board), expected, "one step for each change");
     }
-    // Unchanged refreshes, many of them.
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    // Unchanged refreshes, about 80 of them: what one of them left behind for each server would add up.
+    let before = resident();
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    let grown = resident().saturating_sub(before);
     assert_eq!(revision(&board), settled + CHANGES);
     is_over.store(true, Ordering::Relaxed);
     while let Some(ended) = callers.join_next().await {
         ended.unwrap();
     }
     assert!(calls.load(Ordering::Relaxed) > 100, "{calls:?}");
-    let grown = resident().saturating_sub(before);
-    assert!(grown < 64 * 1024 * 1024, "grown by {grown} bytes");
+    println!(
+        "{} calls, none failed; grown by {grown} of {before} bytes",
+        calls.load(Ordering::Relaxed)
+    );
+    assert!(grown < 8 * 1024 * 1024, "grown by {grown} bytes");
     following.end().await;
 }

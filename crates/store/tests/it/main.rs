@@ -15,6 +15,7 @@ mod retention;
 mod round_trip;
 mod servers;
 mod sessions;
+mod source_servers;
 
 use std::time::Duration;
 

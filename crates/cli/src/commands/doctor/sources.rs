@@ -22,6 +22,9 @@ fn about_source(source: &SourceView) -> Vec<Finding> {
             Finding { hint: source.hint.clone(), ..Finding::warning(subject, says) }
         }
         (None, "ok") => Finding::well(subject, format!("{servers} servers")),
+        (None, "waiting") if source.chosen_because.is_some() && source.kind == "manifest" => {
+            Finding::well(subject, "there is none yet")
+        }
         (None, state) => Finding::warning(subject, state),
     }];
     let about = |says: String| Finding::warning(format!("source {}", source.name), harmless(&says));
