@@ -1,15 +1,19 @@
 //! The place of the board, which is empty until the board has started.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use switchboard_runtime::{Board, LiveConfig};
 use switchboard_sessions::SessionService;
 use switchboard_turns::Turns;
+use tokio::sync::watch;
 
 /// Holds the board, which may still be starting. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct BoardPlace {
     parts: Arc<OnceLock<StartedParts>>,
+    /// Becomes true when the start has ended, well or not.
+    has_ended: Arc<watch::Sender<bool>>,
     config: Arc<OnceLock<Arc<LiveConfig>>>,
 }
 
@@ -25,6 +29,12 @@ impl BoardPlace {
     /// Sets the started board with its sessions and turns. Later calls have no effect.
     pub fn fill(&self, board: Arc<Board>, sessions: Arc<SessionService>, turns: Arc<Turns>) {
         let _there_is_one = self.parts.set(StartedParts { board, sessions, turns });
+        self.has_ended.send_replace(true);
+    }
+
+    /// The start has failed: requests that wait for the board are answered.
+    pub fn abandon(&self) {
+        self.has_ended.send_replace(true);
     }
 
     /// Sets the configuration that the API shows and edits. Later calls have no effect.
@@ -43,5 +53,13 @@ impl BoardPlace {
 
     pub(crate) fn started(&self) -> Option<&StartedParts> {
         self.parts.get()
+    }
+
+    /// The parts, once the start has ended, but not later than after `limit`.
+    pub(crate) async fn started_within(&self, limit: Duration) -> Option<&StartedParts> {
+        let mut has_ended = self.has_ended.subscribe();
+        // An error is the end of the time; the sender lives as long as this.
+        let _late = tokio::time::timeout(limit, has_ended.wait_for(|it| *it)).await;
+        self.started()
     }
 }

@@ -1,7 +1,9 @@
-//! The board, once it has started. Until then, API requests get 503, while `/healthz` responds already. MCP clients would
-//! not retry after a 503: the MCP server holds their requests instead.
+//! The board, once it has started. Until then, API requests get 503, while `/healthz` responds already. MCP clients and agents
+//! that ask for their servers would not retry after a 503: the MCP server holds the requests of the former, and
+//! [`AwaitedSessions`] those of the latter.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
@@ -40,6 +42,24 @@ impl FromRequestParts<Shared> for ReadySessions {
     ) -> Result<Self, ProblemResponse> {
         let sessions = shared.board.started().map(|parts| Self(parts.sessions.clone()));
         sessions.ok_or_else(still_starting)
+    }
+}
+
+/// How long an agent waits for the board. The SDK gives up after 30 s.
+const START_WITHIN: Duration = Duration::from_secs(20);
+
+/// Extracts the sessions; waits while the board starts, and responds 503 if that takes too long.
+pub(crate) struct AwaitedSessions(pub(crate) Arc<SessionService>);
+
+impl FromRequestParts<Shared> for AwaitedSessions {
+    type Rejection = ProblemResponse;
+
+    async fn from_request_parts(
+        _: &mut RequestParts,
+        shared: &Shared,
+    ) -> Result<Self, ProblemResponse> {
+        let parts = shared.board.started_within(START_WITHIN).await;
+        parts.map(|parts| Self(parts.sessions.clone())).ok_or_else(still_starting)
     }
 }
 

@@ -16,7 +16,7 @@ use crate::extract::{FromPath, FromQuery};
 use crate::present_agents::{agent_name, connectivity, server_url};
 use crate::problem::{ProblemResponse, bad_query};
 use crate::public_address::PublicAddress;
-use crate::ready::ReadySessions;
+use crate::ready::AwaitedSessions;
 
 /// The query of the oldest path.
 #[derive(Debug, Deserialize)]
@@ -34,7 +34,7 @@ enum UniqueName {
 
 /// `GET /agents/v2/{agent}/mcpServers`
 pub(crate) async fn servers(
-    ReadySessions(sessions): ReadySessions,
+    AwaitedSessions(sessions): AwaitedSessions,
     Extension(principal): Extension<Principal>,
     PublicAddress(base): PublicAddress,
     FromPath(agent): FromPath<String>,
@@ -44,7 +44,7 @@ pub(crate) async fn servers(
 
 /// `GET /agents/{agent}/mcpServers`
 pub(crate) async fn servers_by_url(
-    ReadySessions(sessions): ReadySessions,
+    AwaitedSessions(sessions): AwaitedSessions,
     Extension(principal): Extension<Principal>,
     PublicAddress(base): PublicAddress,
     FromPath(agent): FromPath<String>,
@@ -54,7 +54,7 @@ pub(crate) async fn servers_by_url(
 
 /// `GET /mcp/servers?agentId={agent}`
 pub(crate) async fn servers_by_query(
-    ReadySessions(sessions): ReadySessions,
+    AwaitedSessions(sessions): AwaitedSessions,
     Extension(principal): Extension<Principal>,
     PublicAddress(base): PublicAddress,
     FromQuery(query): FromQuery<ServersQuery>,

@@ -82,10 +82,12 @@ pub(crate) async fn run(
         // Waiting clients get an error when the start fails.
         let Some(started) = started else {
             gateway.end_streams();
+            place.abandon();
             return Ok(None);
         };
         let board = started.inspect_err(|_| {
             gateway.end_streams();
+            place.abandon();
             stop.cancel();
         })?;
         let turns = Turns::start(&board, sessions.clone(), &|name| std::env::var(name).ok());

@@ -44,6 +44,21 @@ fn entry(base: &str, agent: &str, server: &str) -> Value {
 }
 
 #[tokio::test]
+async fn an_agent_that_asks_while_the_board_starts_waits_for_it() {
+    let server = ApiServer::without_board().await;
+    let api = server.api();
+    let starting = async {
+        // The agent has asked by now.
+        api.get("/api/v1/agents").await.problem(503, "starting");
+        let agents = "  agents: [{name: idle, servers: []}]\n";
+        server.start_board(&format!("{}{agents}", yaml(&[], &[]))).await;
+    };
+    let (answer, ()) = tokio::join!(api.get("/agents/v2/idle/mcpServers"), starting);
+    let answer = answer.good();
+    assert_eq!(answer, json!({"mcpServers": [], "connectivityStatus": "Ready"}));
+}
+
+#[tokio::test]
 async fn an_agent_gets_the_servers_of_its_profile() {
     let agents = Agents::start("").await;
     let api = agents.server.api();
