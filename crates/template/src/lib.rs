@@ -90,7 +90,9 @@ impl TemplateFault {
 
 impl From<&Error> for TemplateFault {
     fn from(error: &Error) -> Self {
-        let is_endless = error.kind() == ErrorKind::OutOfFuel;
+        // `range` refuses by itself what would use up the steps.
+        let is_endless = error.kind() == ErrorKind::OutOfFuel
+            || error.detail().is_some_and(|detail| detail.contains("too many elements"));
         let message = match error.kind() {
             ErrorKind::OutOfFuel => {
                 format!("the template does not end: it was stopped after {FUEL} steps")
@@ -161,6 +163,21 @@ mod tests {
         );
         let large = "x".repeat(MAX_TEMPLATE + 1);
         check(&large, &json!({}), "fault: the template is larger than 256 KiB");
+    }
+
+    #[test]
+    fn a_template_that_never_ends_is_told_from_one_that_lacks_a_value() {
+        for (text, expected) in [
+            ("{% for i in range(100000000) %}x{% endfor %}", true),
+            (
+                "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
+                true,
+            ),
+            ("{{ nope }}", false),
+        ] {
+            let fault = Template::compile(text).unwrap().render(&json!({})).unwrap_err();
+            assert_eq!(fault.is_endless, expected, "{fault}");
+        }
     }
 
     #[test]
