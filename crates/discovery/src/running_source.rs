@@ -115,6 +115,10 @@ impl RunningSource {
             }
         };
         self.stop.run_until_cancelled(repeating).await;
+        // The stop may have come between an answer and its writing.
+        if self.status().succeeded_at_ms.is_some() {
+            self.keep().await;
+        }
     }
 
     /// Takes the servers of an earlier run until the source answers. Returns whether there were any.
