@@ -69,8 +69,17 @@ pub struct RecordView {
     /// The canonical name of the tool, if it exists.
     #[schema(required)]
     pub tool: Option<String>,
+    /// The server of the tool, if it exists.
+    #[serde(default)]
+    #[schema(required)]
+    pub server: Option<String>,
+    /// The revision of the catalog in which the name was looked up.
     pub revision: u64,
-    /// A digest of the arguments, which are not stored themselves. Equal arguments have equal digests.
+    /// What admitted the tool.
+    #[serde(default)]
+    #[schema(required)]
+    pub policy: Option<RecordedPolicyView>,
+    /// A digest of the arguments. Equal arguments have equal digests.
     pub argument_digest: String,
     /// `ok`, `tool_error`, or the kind of the problem with which the call failed.
     pub outcome: String,
@@ -87,14 +96,81 @@ pub struct RecordView {
     #[serde(default)]
     #[schema(required)]
     pub principal: Option<String>,
+    /// The person behind the principal, whichever program they use: `local`, `user:` and the label of a key, `key:` and the
+    /// id of a key without one, or `jwt:` and the issuer and subject of a token.
+    #[serde(default)]
+    #[schema(required)]
+    pub person: Option<String>,
+    /// The owner of the session: the principal, unless it acted in the session of another one.
+    #[serde(default)]
+    #[schema(required)]
+    pub owner: Option<String>,
+    /// The name of the API key.
+    #[serde(default)]
+    #[schema(required)]
+    pub key: Option<String>,
     /// The name that the MCP client reported.
     #[serde(default)]
     #[schema(required)]
     pub client: Option<String>,
+    /// The version that the MCP client reported.
+    #[serde(default)]
+    #[schema(required)]
+    pub client_version: Option<String>,
+    /// The agent profile under which the call was made.
+    #[serde(default)]
+    #[schema(required)]
+    pub agent: Option<String>,
+    /// The arguments, if `record.arguments` of the tool is set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub arguments: Option<RecordedContentView>,
+    /// The result, if `record.results` of the tool is set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub result: Option<RecordedContentView>,
+}
+
+/// What admitted the tool of a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RecordedPolicyView {
+    /// Which part of the configuration set the limits of the tool: `explicit`, `merged` or `default`.
+    #[schema(required)]
+    pub configured: Option<String>,
+    /// The admission mode of the tool: `strict` or `dynamic`.
+    #[schema(required)]
+    pub mode: Option<String>,
+    /// A digest of the configuration that decided. It changes when the meaning of the configuration changes.
+    pub digest: String,
+}
+
+/// Arguments or a result as a record keeps them: without secrets, and no longer than a limit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RecordedContentView {
+    /// The JSON text, or its beginning.
+    pub text: String,
+    /// The length of the whole text in bytes.
+    pub bytes: u64,
+    /// Whether `text` is only the beginning.
+    pub cut: bool,
 }
 
 /// Records of calls, newest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RecordList {
     pub calls: Vec<RecordView>,
+}
+
+/// Whether arguments and results of calls are recorded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RecordDeclaration {
+    /// Whether the arguments are recorded, as the caller gave them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub arguments: Option<bool>,
+    /// Whether the results are recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub results: Option<bool>,
 }

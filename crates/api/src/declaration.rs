@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::call::RecordDeclaration;
 use crate::content_check::ContentCheckDeclaration;
 use crate::problem::FieldError;
 
@@ -44,6 +45,10 @@ pub struct ToolDeclaration {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub content_check: Option<ContentCheckDeclaration>,
+    /// Whether arguments and results of its calls are recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub record: Option<RecordDeclaration>,
     /// The groups in which a turn may use the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]

@@ -16,7 +16,10 @@ mod tool;
 pub use agent::{
     AgentFrameworkView, AgentLimitsView, AgentList, AgentServerView, AgentSummary, AgentView,
 };
-pub use call::{CallBody, CallView, RecordList, RecordView, SessionCallBody};
+pub use call::{
+    CallBody, CallView, RecordDeclaration, RecordList, RecordView, RecordedContentView,
+    RecordedPolicyView, SessionCallBody,
+};
 pub use config::{ConfigOriginView, ConfigValueView, ConfigView, RefusedConfigView};
 pub use content_check::{
     ChatMessageAnswer, ContentCheckDeclaration, ContentCheckList, ContentCheckView,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::call::RecordDeclaration;
 use crate::content_check::ContentCheckDeclaration;
 use crate::declaration::LimitsDeclaration;
 use crate::tool::QuarantinedToolView;
@@ -151,6 +152,10 @@ pub struct ServerDeclaration {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub content_check: Option<ContentCheckDeclaration>,
+    /// Whether arguments and results of the calls of its tools are recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub record: Option<RecordDeclaration>,
 }
 
 /// The credentials for a server.

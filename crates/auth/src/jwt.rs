@@ -237,6 +237,7 @@ impl Claims {
             subject: Some(known).filter(is_plain).map(Into::into),
             email: email.filter(is_plain).map(Into::into),
             name,
+            key: None,
         }
     }
 

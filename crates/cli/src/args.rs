@@ -4,14 +4,13 @@ use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use switchboard_agent365::Framework;
 use switchboard_auth::Role;
 use switchboard_config::ClientProgram;
-use switchboard_model::CallOutcome;
 use switchboard_telemetry::LogFormat;
 
+use crate::calls_args::CallsArguments;
 use crate::entry_args::{EntryDeleteArguments, ServerSetArguments, ToolSetArguments};
 use crate::exposure::ExposureArguments;
 use crate::listen_address::listen_address;
@@ -149,7 +148,8 @@ pub(crate) enum Command {
     /// Show the tools of a session in the format of a provider
     Render(RenderArguments),
     /// Show recent calls, or a large result that was stored
-    Calls(CallsArguments),
+    #[command(args_conflicts_with_subcommands = true)]
+    Calls(Box<CallsArguments>),
     /// Create, list and revoke API keys for clients
     #[command(subcommand)]
     Key(KeyCommand),
@@ -580,48 +580,6 @@ pub(crate) struct RenderArguments {
     /// Show the changes since this revision
     #[arg(long, value_name = "REVISION")]
     pub(crate) since: Option<u64>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct CallsArguments {
-    /// How many calls to show
-    #[arg(long, short = 'n', default_value_t = 20)]
-    pub(crate) limit: u32,
-    /// Only calls of this tool: `server.tool`, `tool`, or the name that the caller used
-    #[arg(long, value_name = "NAME")]
-    pub(crate) tool: Option<String>,
-    /// Only calls of tools of this server
-    #[arg(long, value_name = "NAME")]
-    pub(crate) server: Option<String>,
-    /// Only calls made in this session: its id, or the `Mcp-Session-Id` of an MCP client
-    #[arg(long, value_name = "ID")]
-    pub(crate) session: Option<String>,
-    /// Only calls with this outcome
-    #[arg(long, value_parser = outcome_parser())]
-    pub(crate) outcome: Option<CallOutcome>,
-    /// Only calls since then: a duration such as `15m` or `2d`, a timestamp such as `2026-11-17T08:00:00Z`, or a date,
-    /// which is its midnight in UTC
-    #[arg(long, value_name = "WHEN")]
-    pub(crate) since: Option<String>,
-    /// Also show the session, and why a call failed; implied by an outcome that is a failure
-    #[arg(long, short)]
-    pub(crate) long: bool,
-    /// Keep running and show calls as they end; with --json one line each
-    #[arg(long, short = 'f')]
-    pub(crate) follow: bool,
-    /// Print the large result that was stored under this handle
-    #[arg(
-        long,
-        value_name = "HANDLE",
-        conflicts_with_all = ["tool", "server", "session", "outcome", "since", "follow"]
-    )]
-    pub(crate) result: Option<String>,
-}
-
-/// Parses outcomes; the error lists the valid ones.
-fn outcome_parser() -> impl TypedValueParser<Value = CallOutcome> {
-    PossibleValuesParser::new(CallOutcome::ALL.map(CallOutcome::as_str))
-        .try_map(|word| CallOutcome::from_word(&word).ok_or("is not an outcome"))
 }
 
 #[derive(Debug, Subcommand)]

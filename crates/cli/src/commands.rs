@@ -3,8 +3,10 @@
 mod agent;
 mod auth;
 mod calls;
+mod calls_export;
 mod calls_follow;
 mod calls_none;
+mod calls_show;
 mod calls_source;
 mod chat;
 mod check;

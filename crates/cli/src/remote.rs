@@ -147,6 +147,20 @@ impl Remote {
         self.send(self.http.delete(self.at_named(path)?)).await.map(drop)
     }
 
+    /// A response that is read in pieces.
+    pub(crate) async fn lines(
+        &self,
+        path: &[&str],
+        query: &[(&str, String)],
+    ) -> Result<RemoteLines, Failure> {
+        let mut url = self.at_named(path)?;
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        let response = self.send(self.http.get(url)).await?;
+        Ok(RemoteLines { response, address: self.base.to_string() })
+    }
+
     /// A slice of a stored result, and the length of the whole.
     pub(crate) async fn result(
         &self,
@@ -209,6 +223,25 @@ impl Remote {
     fn unreachable(&self, error: &reqwest::Error) -> Failure {
         Failure::unreachable(format!("cannot reach {}: {}", self.base, cause(error)))
             .with_hint(Some(IS_IT_RUNNING.into()))
+    }
+}
+
+/// A response while it is being read.
+#[derive(Debug)]
+pub(crate) struct RemoteLines {
+    response: Response,
+    address: String,
+}
+
+impl RemoteLines {
+    /// The next piece; `None` at the regular end. A response that breaks off is an error.
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<u8>>, Failure> {
+        let piece = self.response.chunk().await.map_err(|error| {
+            let message = format!("{} broke off the response: {}", self.address, cause(&error));
+            Failure::unreachable(message)
+                .with_hint(Some("continue with --after and the id of the last whole line".into()))
+        })?;
+        Ok(piece.map(|piece| piece.to_vec()))
     }
 }
 

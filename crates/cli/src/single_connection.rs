@@ -71,6 +71,7 @@ mod tests {
         };
         let spec = ServerSpec {
             referenced: Vec::new(),
+            caller_headers: Vec::new(),
             name: ServerName::new("silent"),
             endpoint,
             place: "http://silent".into(),

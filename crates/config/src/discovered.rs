@@ -134,6 +134,7 @@ impl Merging {
                 endpoint,
                 // Every server answers with its own address; only what may be a key in it is redacted.
                 referenced: reached.secret_parts().split_off(1),
+                caller_headers: Vec::new(),
                 era: EraChoice::Auto,
                 connect_timeout: policy.connect_timeout.unwrap_or(DEFAULT_CONNECT_TIMEOUT),
                 sharing: Sharing::Shared,
@@ -150,6 +151,7 @@ impl Merging {
             poll_interval: None,
             validate_arguments: true,
             content_check: policy.content_check,
+            record: policy.record,
             discovered: Some(DiscoveredFrom {
                 source: found.source.clone(),
                 original_name: server.name.clone(),

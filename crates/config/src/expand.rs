@@ -4,14 +4,14 @@
 
 use std::path::{Path as FilePath, PathBuf};
 
-use switchboard_model::Secret;
+use switchboard_model::{CallerField, Secret};
 
 use crate::path::Path;
 use crate::place::ValueOrigin;
 use crate::problem::{BoxedProblem, ConfigProblem};
 use crate::secret_line;
 use crate::source::SourceText;
-use crate::template::{self, TemplateError};
+use crate::template::{self, CallerReferences, TemplateError};
 use crate::tree::{Node, Value};
 
 /// The sources that references read from.
@@ -46,7 +46,13 @@ impl Expander<'_> {
                     let written = std::mem::replace(text, expanded.text);
                     // A secret field may contain a part of the secret beside the reference, so its template is not
                     // kept.
-                    node.template = (!path.is_secret()).then_some(written);
+                    let of_caller = expanded.of_caller;
+                    let is_shown = match &of_caller {
+                        Some(template) => template.is_of_caller_alone(),
+                        None => !path.is_secret(),
+                    };
+                    node.template = is_shown.then_some(written);
+                    node.of_caller = of_caller;
                 }
                 Ok(None) => {}
                 Err(problem) => {
@@ -71,7 +77,12 @@ impl Expander<'_> {
         let lookup = |name: &str| {
             self.env.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
         };
-        let expanded = template::expand(file.unwrap_or(text), lookup)
+        let callers = if path.is_server_header() && file.is_none() {
+            CallerReferences::Allowed
+        } else {
+            CallerReferences::Refused
+        };
+        let expanded = template::expand(file.unwrap_or(text), callers, lookup)
             .map_err(|fault| Box::new(describe(&fault, path)))?;
         if file.is_none() {
             return Ok(Some((expanded, None)));
@@ -100,7 +111,7 @@ impl Expander<'_> {
         let text = content.strip_suffix('\n').unwrap_or(&content);
         let text = text.strip_suffix('\r').unwrap_or(text);
         let values = vec![Secret::new(text)];
-        Ok(template::Expanded { text: text.into(), substituted: true, values })
+        Ok(template::Expanded { text: text.into(), substituted: true, values, of_caller: None })
     }
 }
 
@@ -138,6 +149,15 @@ fn describe(fault: &TemplateError, path: &Path) -> ConfigProblem {
         TemplateError::BadName => {
             ConfigProblem::error(format!("{path} holds a `${{...}}` that is no variable name"))
                 .help("write `${NAME}` or `${NAME:-default}`, or `$${` for a literal `${`")
+        }
+        TemplateError::NoCaller(name) => ConfigProblem::error(format!(
+            "{path} refers to the caller with `${{{name}}}`, and only `headers` of an HTTP server can"
+        ))
+        .help("write it in `headers` of an entry of `toolbox.mcps`, or `$${` for a literal `${`"),
+        TemplateError::UnknownField(name) => {
+            let known = CallerField::ALL.map(|field| format!("`${{{}}}`", field.as_str()));
+            ConfigProblem::error(format!("{path} refers to `${{{name}}}`, which no caller has"))
+                .help(format!("the known ones are {}", known.join(", ")))
         }
     }
 }

@@ -25,6 +25,7 @@ mod raw;
 mod raw_agent;
 mod raw_discovery;
 mod raw_provider;
+mod raw_records;
 mod raw_threat_protection;
 mod schema;
 mod secret_line;

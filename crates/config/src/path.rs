@@ -72,6 +72,15 @@ impl Path {
             || (key(1) == "providers" && self.0.len() > 3 && !PROVIDER_PLAIN.contains(&key(3)))
     }
 
+    /// Whether the value is a header of a server, which may come from the caller of each request.
+    pub(crate) fn is_server_header(&self) -> bool {
+        let key = |at: usize| match self.0.get(at) {
+            Some(Segment::Key(key)) => key.as_str(),
+            Some(Segment::Index(_)) | None => "",
+        };
+        key(1) == "toolbox" && key(2) == "mcps" && key(4) == "headers" && self.0.len() == 6
+    }
+
     /// The last key of the path, skipping indices; the name of the value in messages.
     pub(crate) fn last_key(&self) -> &str {
         let keys = self.0.iter().rev().filter_map(|segment| match segment {

@@ -14,6 +14,7 @@ use switchboard_model::{self as model, BUILT_IN_LIMITS};
 use crate::raw_agent::RawAgent;
 use crate::raw_discovery::RawDiscovery;
 use crate::raw_provider::RawProvider;
+use crate::raw_records::{RawRecord, RawRecords};
 use crate::raw_threat_protection::{RawContentCheck, RawThreatProtection};
 
 /// The configuration below the root key.
@@ -40,6 +41,8 @@ pub(crate) struct RawConfig {
     pub(crate) agents: Option<Vec<RawAgent>>,
     /// Where servers are looked for besides `toolbox.mcps`: manifests, tooling gateways, MCP registries.
     pub(crate) discovery: Option<RawDiscovery>,
+    /// How many records of calls are kept, and what is removed from them.
+    pub(crate) records: Option<RawRecords>,
 }
 
 /// The servers, their tools, and the limits of tools.
@@ -117,6 +120,8 @@ pub(crate) struct RawTool {
     pub(crate) validate_arguments: Option<bool>,
     /// The checks of its calls by `threat_protection.endpoint`. What is not set here comes from the server's entry.
     pub(crate) content_check: Option<RawContentCheck>,
+    /// Whether its arguments and results are recorded. What is not set here comes from the server's entry.
+    pub(crate) record: Option<RawRecord>,
     /// The groups of the tool, for turns that ask for groups. Default: the group `default`. `[]` means no group: only a
     /// turn that asks for `*` sees the tool.
     #[schemars(extend("examples" = [["read-only", "bank"]]))]
@@ -279,6 +284,8 @@ pub(crate) struct RawServer {
     /// The checks of the calls of its tools by `threat_protection.endpoint`. What is not set here comes from
     /// `toolbox.defaults`.
     pub(crate) content_check: Option<RawContentCheck>,
+    /// Whether the arguments and results of its tools are recorded. What is not set here comes from `toolbox.defaults`.
+    pub(crate) record: Option<RawRecord>,
 }
 
 /// Defaults for every server.
@@ -295,6 +302,8 @@ pub(crate) struct RawServerDefaults {
     pub(crate) default_tool_config: Option<RawToolDefaults>,
     /// The checks of the calls of all tools of servers by `threat_protection.endpoint`.
     pub(crate) content_check: Option<RawContentCheck>,
+    /// Whether the arguments and results of all tools of servers are recorded, also of servers that sources name.
+    pub(crate) record: Option<RawRecord>,
 }
 
 /// The credentials for a server.

@@ -4,12 +4,15 @@
 
 mod discovery;
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value as Json, json};
 use switchboard_model::{
     AdmissionMode, AgentLimits, AgentPlan, ArgumentSpec, BUILT_IN_LIMITS, ContentCheckOverlay,
     EgressRule, Endpoint, EraChoice, GatewayPlan, JwksSource, LimitsOverlay, LocalToolChoice, Plan,
-    ProviderAuth, ProviderPlan, SecurityPlan, ServerPlan, Sharing, ThreatProtectionPlan, ToolEntry,
-    ToolSchemaForm, ToolsetPlan, UpstreamAuth, redact_url, render_duration,
+    ProviderAuth, ProviderPlan, RecordOverlay, RecordsPlan, SecurityPlan, ServerPlan, ServerSpec,
+    Sharing, ThreatProtectionPlan, ToolEntry, ToolSchemaForm, ToolsetPlan, UpstreamAuth,
+    redact_url, render_duration,
 };
 
 use crate::emit::Doc;
@@ -63,6 +66,9 @@ pub(crate) fn document(plan: &Plan, config: &At<'_>, source: &SourceText<'_>) ->
     }
     let discovery = discovery::section(&plan.discovery, config.get("discovery"), source);
     whole.out.push(("discovery".into(), discovery));
+    if let Some(at) = config.get("records") {
+        whole.out.push(("records".into(), records(&plan.records, at, source)));
+    }
     Doc::Map(vec![(plan.root.as_str().into(), whole.done())])
 }
 
@@ -174,6 +180,7 @@ fn tool_entry(tool: &ToolEntry, at: At<'_>, source: &SourceText<'_>) -> Doc {
     }
     fields.put_written("validate_arguments", tool.validate_arguments.map(|checks| json!(checks)));
     fields.put_content_check(tool.content_check);
+    fields.put_record(tool.record);
     let grouping = &tool.grouping;
     fields.put_written_texts("group", grouping.group.as_ref());
     fields.put_written("state", grouping.state.as_ref().map(|state| json!(state)));
@@ -217,7 +224,7 @@ fn server_entry<'a>(
     fields.inherited = inherited;
     fields.put("name", json!(spec.name.as_str()));
     fields.put("transport", json!(spec.endpoint.transport().as_str()));
-    put_endpoint(&mut fields, &spec.endpoint);
+    put_endpoint(&mut fields, spec);
     if let Sharing::PerSession { most, idle } = spec.sharing {
         let values = [json!(spec.sharing.as_str()), json!(most), json!(render_duration(idle))];
         for ((key, older), value) in CONNECTION_KEYS.into_iter().zip(values) {
@@ -256,6 +263,7 @@ fn server_entry<'a>(
     fields.put_written("poll_interval", poll_interval);
     fields.put("validate_arguments", json!(server.validate_arguments));
     fields.put_content_check(server.content_check);
+    fields.put_record(server.record);
     fields.done()
 }
 
@@ -308,6 +316,15 @@ fn threat_protection(plan: &ThreatProtectionPlan, at: At<'_>, source: &SourceTex
     fields.done()
 }
 
+fn records(plan: &RecordsPlan, at: At<'_>, source: &SourceText<'_>) -> Doc {
+    let mut fields = ShownFields::new(Some(at), source);
+    fields.put("max_age", json!(render_duration(plan.max_age)));
+    fields.put("max_count", json!(plan.max_count));
+    fields.put("max_content_bytes", json!(plan.max_content_bytes));
+    fields.put_texts("redact", &plan.redact);
+    fields.done()
+}
+
 fn agent_entry(agent: &AgentPlan, at: At<'_>, source: &SourceText<'_>) -> Doc {
     let (tools_at, limits_at) = (at.get("tools"), at.get("limits"));
     let mut fields = ShownFields::new(Some(at), source);
@@ -337,11 +354,13 @@ fn agent_entry(agent: &AgentPlan, at: At<'_>, source: &SourceText<'_>) -> Doc {
     fields.done()
 }
 
-fn put_endpoint(fields: &mut ShownFields<'_>, endpoint: &Endpoint) {
-    match endpoint {
+fn put_endpoint(fields: &mut ShownFields<'_>, spec: &ServerSpec) {
+    match &spec.endpoint {
         Endpoint::StreamableHttp { url, headers, auth } | Endpoint::Sse { url, headers, auth } => {
             fields.put("url", json!(redact_url(url)));
-            fields.put_secrets("headers", headers.keys().map(String::as_str));
+            let of_callers = spec.caller_headers.iter().map(|header| header.name.as_str());
+            let names: BTreeSet<_> = headers.keys().map(String::as_str).chain(of_callers).collect();
+            fields.put_secrets("headers", names.into_iter());
             put_auth(fields, auth);
         }
         Endpoint::Stdio { command, args, env, .. } => {
@@ -491,6 +510,18 @@ impl<'a> ShownFields<'a> {
         fields.put_written("after_call", checks.after_call.map(|mode| json!(mode.as_str())));
         if !fields.out.is_empty() {
             self.out.push(("content_check".into(), fields.done()));
+        }
+    }
+
+    /// Only what is configured is shown: without it nothing is recorded.
+    fn put_record(&mut self, record: RecordOverlay) {
+        let below = |at: &Option<At<'a>>| at.as_ref().and_then(|at| at.get("record"));
+        let mut fields = ShownFields::new(below(&self.at), self.source);
+        fields.inherited = below(&self.inherited);
+        fields.put_written("arguments", record.arguments.map(|it| json!(it)));
+        fields.put_written("results", record.results.map(|it| json!(it)));
+        if !fields.out.is_empty() {
+            self.out.push(("record".into(), fields.done()));
         }
     }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde_json::Value as Json;
-use switchboard_model::Secret;
+use switchboard_model::{HeaderTemplate, Secret};
 
 use crate::path::Path;
 use crate::place::ValueOrigin;
@@ -24,6 +24,8 @@ pub(crate) struct Node {
     pub(crate) file: Option<PathBuf>,
     /// The values that references inserted into the text.
     pub(crate) referenced: Vec<Secret>,
+    /// The text with its references to the caller, which each request resolves; the text itself is then empty.
+    pub(crate) of_caller: Option<HeaderTemplate>,
 }
 
 /// What a node holds.
@@ -58,6 +60,7 @@ impl Node {
             template: None,
             file: None,
             referenced: Vec::new(),
+            of_caller: None,
         }
     }
 

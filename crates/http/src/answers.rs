@@ -84,6 +84,9 @@ answers! {
     UnknownResult 404 "There is no such result, or it is no longer stored." {
         unknown_result: "there is no result 'result-1'; large results are kept for a day",
     }
+    UnknownRecord 404 "There is no such record, it is no longer kept, or it is not yours." {
+        unknown_record: "there is no record of a call '0190f3c2', or it is no longer kept",
+    }
     UnknownSession 404 "There is no such session, or it is not yours." {
         unknown_session: "there is no session 'work'",
     }

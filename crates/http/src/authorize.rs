@@ -84,7 +84,8 @@ fn needed_role(method: &Method, path: &str) -> Option<Role> {
     }
     // Results are not listed here: they are read by a handle that only the caller of the tool has.
     let is_about_others = path == "/metrics"
-        || path.starts_with("/api/v1/calls")
+        // Other records are those of the caller itself, unless it is an operator.
+        || path == "/api/v1/calls/export"
         || path.starts_with("/api/v1/content-checks");
     let parts: Vec<_> = path.trim_end_matches('/').split('/').skip(1).collect();
     let is_about_configuration = matches!(
@@ -177,7 +178,8 @@ mod tests {
             (Method::GET, "/api/v1/config", Some(Role::Operator)),
             (Method::GET, "/api/v1/sources", Some(Role::Operator)),
             (Method::DELETE, "/api/v1/sessions/a", Some(Role::Client)),
-            (Method::GET, "/api/v1/calls", Some(Role::Operator)),
+            (Method::GET, "/api/v1/calls", Some(Role::Client)),
+            (Method::GET, "/api/v1/calls/export", Some(Role::Operator)),
             (Method::GET, "/api/v1/content-checks", Some(Role::Operator)),
             (Method::POST, CHAT_MESSAGE_PATH, Some(Role::Client)),
         ];

@@ -1,4 +1,4 @@
-//! Tool calls, their records and their stored results.
+//! Tool calls and their stored results.
 
 use std::sync::Arc;
 
@@ -6,17 +6,13 @@ use axum::Json;
 use axum::extract::Extension;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::Value;
-use switchboard_api::{CallBody, CallView, RecordList};
+use switchboard_api::{CallBody, CallView};
 use switchboard_auth::{Principal, Role};
-use switchboard_model::{CallError, CallErrorKind, CallId, CallOutcome, Face};
+use switchboard_model::{CallError, CallErrorKind, Face};
 use switchboard_runtime::{Board, CallCheck, CallReport, CallRequest, RefusedCall};
-use switchboard_sessions::{SessionService, recorded_session_ids};
-use switchboard_store::CallFilter;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use switchboard_sessions::SessionService;
 
 use crate::answers::{
     BadRequest, CallFaulted, CallForbidden, CallTimedOut, CallUnavailable, Guarded,
@@ -30,10 +26,6 @@ use crate::ready::{Ready, ReadySessions};
 
 /// The maximum size of a part of a stored result.
 const MAX_SLICE: u64 = 8 * 1024 * 1024;
-/// The maximum number of records in one response.
-const MAX_RECORDS: u32 = 1000;
-/// The maximum length of names and ids in the query; every recorded one is shorter.
-const MAX_WORD: usize = 512;
 /// The largest integer that every JSON reader represents exactly.
 const MAX_OFFSET: u64 = (1 << 53) - 1;
 
@@ -136,138 +128,6 @@ pub(crate) async fn call_tool(
     Ok(board.call(request).await)
 }
 
-/// Selects records.
-#[derive(Debug, Deserialize, utoipa::IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct RecentQuery {
-    /// The maximum number of records.
-    #[serde(default = "twenty")]
-    #[param(minimum = 1, maximum = 1000, default = 20)]
-    limit: u32,
-    /// Only calls of this tool: its canonical or bare name, or the name that the caller used.
-    #[param(max_length = 512, nullable = false)]
-    tool: Option<String>,
-    /// Only calls of tools of this server.
-    #[param(max_length = 512, nullable = false)]
-    server: Option<String>,
-    /// Only calls that were made in this session: its id, or the `Mcp-Session-Id` of one of its clients.
-    #[param(max_length = 512, nullable = false)]
-    session: Option<String>,
-    /// Only calls with this outcome.
-    #[serde(default, deserialize_with = "outcome")]
-    #[param(value_type = Option<OutcomeWord>, inline, nullable = false)]
-    outcome: Option<CallOutcome>,
-    /// Only calls that started at this time or later, an RFC 3339 timestamp.
-    #[param(max_length = 512, nullable = false, format = DateTime, example = "2026-11-17T08:00:00Z")]
-    since: Option<String>,
-    /// Only calls that ended at this time or later, an RFC 3339 timestamp. To follow calls, repeat the request with the end
-    /// of the newest one: a long call appears late, with an early `started_at`.
-    #[param(max_length = 512, nullable = false, format = DateTime, example = "2026-11-17T08:00:00Z")]
-    ended_since: Option<String>,
-    /// Only calls older than this one: the id of the last record of the previous page.
-    #[param(max_length = 512, nullable = false)]
-    before: Option<String>,
-}
-
-/// Reads an outcome by its name in records.
-fn outcome<'de, D: Deserializer<'de>>(word: D) -> Result<Option<CallOutcome>, D::Error> {
-    let word = String::deserialize(word)?;
-    let outcome = CallOutcome::from_word(&word).ok_or_else(|| {
-        let words = CallOutcome::ALL.map(|outcome| format!("`{}`", outcome.as_str()));
-        D::Error::custom(format!("unknown outcome, expected one of {}", words.join(", ")))
-    });
-    outcome.map(Some)
-}
-
-/// The schema of outcome names.
-struct OutcomeWord;
-
-impl utoipa::PartialSchema for OutcomeWord {
-    fn schema() -> RefOr<Schema> {
-        ObjectBuilder::new()
-            .schema_type(Type::String)
-            .description(Some("The outcome of a call, as in its record."))
-            .enum_values(Some(CallOutcome::ALL.map(CallOutcome::as_str)))
-            .into()
-    }
-}
-
-impl utoipa::ToSchema for OutcomeWord {}
-
-/// A timestamp of the query in milliseconds since 1970.
-fn moment(name: &str, text: Option<&str>) -> Result<Option<i64>, ProblemResponse> {
-    let parsed = text.map(str::parse::<jiff::Timestamp>).transpose();
-    let refuse = |_| bad_query(format!("`{name}` is not an RFC 3339 timestamp"));
-    Ok(parsed.map_err(refuse)?.map(jiff::Timestamp::as_millisecond))
-}
-
-fn twenty() -> u32 {
-    20
-}
-
-impl RecentQuery {
-    /// The error for a parameter that is out of bounds.
-    fn excess(&self) -> Option<String> {
-        if self.limit == 0 || self.limit > MAX_RECORDS {
-            return Some(format!("`limit` is 1 to {MAX_RECORDS}"));
-        }
-        for (name, word) in [
-            ("tool", &self.tool),
-            ("server", &self.server),
-            ("session", &self.session),
-            ("before", &self.before),
-        ] {
-            if word.as_ref().is_some_and(|word| word.chars().count() > MAX_WORD) {
-                return Some(format!("`{name}` has at most {MAX_WORD} characters"));
-            }
-        }
-        None
-    }
-}
-
-/// List recent calls
-///
-/// The records of calls, newest first, including failed calls. Needs the role `operator`.
-#[utoipa::path(
-    get,
-    path = "/api/v1/calls",
-    operation_id = "listCalls",
-    tag = "calls",
-    params(RecentQuery),
-    responses(
-        (status = 200, description = "The records.", body = RecordList),
-        Guarded,
-        BadRequest,
-        StoreFailed,
-    )
-)]
-pub(crate) async fn recent(
-    Ready(board): Ready,
-    FromQuery(query): FromQuery<RecentQuery>,
-) -> Result<Json<RecordList>, ProblemResponse> {
-    if let Some(detail) = query.excess() {
-        return Err(bad_query(detail));
-    }
-    let sessions = match &query.session {
-        Some(session) => recorded_session_ids(board.store(), session).await?,
-        None => Vec::new(),
-    };
-    let filter = CallFilter {
-        limit: query.limit,
-        since_ms: moment("since", query.since.as_deref())?,
-        ended_since_ms: moment("ended_since", query.ended_since.as_deref())?,
-        tool: query.tool,
-        server: query.server,
-        sessions,
-        outcome: query.outcome,
-        before: query.before.map(CallId),
-    };
-    board.flush_records().await;
-    let calls = board.store().recent_calls(&filter).await?;
-    Ok(Json(RecordList { calls: calls.iter().map(present::record).collect() }))
-}
-
 /// Names a stored result.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Path)]
@@ -336,19 +196,4 @@ pub(crate) async fn result(
         ("x-result-bytes", slice.total.to_string()),
     ];
     Ok((headers, slice.bytes).into_response())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_outcome_of_a_record_is_a_word_of_the_query() {
-        let read = |word: &str| outcome(Value::from(word));
-        for outcome in CallOutcome::ALL {
-            assert_eq!(read(outcome.as_str()).ok().flatten(), Some(outcome));
-        }
-        let refused = read("Ok").unwrap_err().to_string();
-        assert!(refused.contains("expected one of `ok`, `tool_error`"), "{refused}");
-    }
 }

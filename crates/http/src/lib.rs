@@ -4,6 +4,7 @@ mod agents;
 mod answers;
 mod authorize;
 mod board_place;
+mod call_records;
 mod calls;
 mod config;
 mod connections;

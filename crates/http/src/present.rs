@@ -1,15 +1,16 @@
 //! Converts the board's types to those of the API. The CLI uses the same functions when it works without a server.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_api::{
     CallView, ContentCheckView, LimitsView, ProviderList, ProviderView, QuarantinedToolView,
-    Readiness, RecordView, ServerList, ServerView, SessionProcesses, StoreTrouble, ToolList,
-    ToolView,
+    Readiness, RecordView, RecordedContentView, RecordedPolicyView, ServerList, ServerView,
+    SessionProcesses, StoreTrouble, ToolList, ToolView,
 };
 use switchboard_model::{
-    CallError, CallRecord, ConnectError, ContentCheckRecord, JsonText, NO_TOOLSET, ServerPlan,
-    ServerState, Sharing, ToolLimits, render_duration,
+    CallError, CallRecord, ConnectError, ContentCheckRecord, JsonText, NO_TOOLSET, RecordedContent,
+    ServerPlan, ServerState, Sharing, ToolLimits, render_duration,
 };
 use switchboard_providers::Providers;
 use switchboard_registry::CatalogTool;
@@ -221,11 +222,22 @@ pub fn record(record: &CallRecord) -> RecordView {
         started_at: format!("{started:.3}"),
         session: record.session.as_deref().map(str::to_owned),
         face: record.face.as_str().into(),
-        principal: record.principal.as_deref().map(str::to_owned),
-        client: record.client.as_deref().map(str::to_owned),
+        principal: owned(record.caller.principal.as_ref()),
+        person: owned(record.caller.person.as_ref()),
+        owner: owned(record.caller.owner.as_ref()),
+        key: owned(record.caller.key.as_ref()),
+        client: owned(record.caller.client.as_ref()),
+        client_version: owned(record.caller.client_version.as_ref()),
+        agent: owned(record.caller.agent.as_ref()),
         requested: record.requested.clone(),
         tool: record.tool.as_ref().map(ToString::to_string),
+        server: record.tool.as_ref().map(|tool| tool.server().to_string()),
         revision: record.revision,
+        policy: record.policy.as_ref().map(|policy| RecordedPolicyView {
+            configured: policy.configured.as_deref().map(str::to_owned),
+            mode: policy.mode.as_deref().map(str::to_owned),
+            digest: policy.digest.to_string(),
+        }),
         argument_digest: record.argument_digest.clone(),
         outcome: record.outcome.as_str().into(),
         message: record.message.clone(),
@@ -233,7 +245,29 @@ pub fn record(record: &CallRecord) -> RecordView {
         run_ms: record.run.as_secs_f64() * 1000.0,
         result_bytes: record.result_bytes,
         result_handle: record.result_handle.clone(),
+        arguments: record.arguments.as_ref().map(content),
+        result: record.result.as_ref().map(content),
     }
+}
+
+/// Records as JSON lines.
+pub fn record_lines(records: &[CallRecord]) -> Vec<u8> {
+    let mut lines = Vec::new();
+    for call in records {
+        // A record is plain data; writing it to memory does not fail.
+        let _ok = serde_json::to_writer(&mut lines, &record(call));
+        lines.push(b'\n');
+    }
+    lines
+}
+
+fn owned(text: Option<&Arc<str>>) -> Option<String> {
+    text.map(ToString::to_string)
+}
+
+fn content(content: &RecordedContent) -> RecordedContentView {
+    let RecordedContent { text, bytes, is_cut } = content.clone();
+    RecordedContentView { text, bytes, cut: is_cut }
 }
 
 /// The record of a content check.

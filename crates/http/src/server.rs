@@ -42,9 +42,10 @@ use crate::self_waking::SelfWaking;
 use crate::server_state::{ServeOptions, Shared};
 use crate::stream_auth::Leases;
 use crate::{
-    agents, authorize, calls, config, content_checks, declarations, health, history, inspect, mcp,
-    openapi, page, problem, providers, server_entries, session_events, session_render,
-    session_tools, sessions, sources, tooling_gateway, trustgraph, trustgraph_socket, turns,
+    agents, authorize, call_records, calls, config, content_checks, declarations, health, history,
+    inspect, mcp, openapi, page, problem, providers, server_entries, session_events,
+    session_render, session_tools, sessions, sources, tooling_gateway, trustgraph,
+    trustgraph_socket, turns,
 };
 
 /// The maximum size of a request body of the API.
@@ -99,7 +100,9 @@ pub(crate) fn documented_routes() -> OpenApiRouter<Shared> {
         .routes(routes!(declarations::check))
         .routes(routes!(config::show))
         .routes(routes!(calls::call))
-        .routes(routes!(calls::recent))
+        .routes(routes!(call_records::recent))
+        .routes(routes!(call_records::export))
+        .routes(routes!(call_records::show))
         .routes(routes!(calls::result))
         .routes(routes!(content_checks::recent))
         .routes(routes!(sessions::toolsets))

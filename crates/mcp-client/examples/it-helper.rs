@@ -109,6 +109,7 @@ fn spec(endpoint: Endpoint) -> ServerSpec {
         place: endpoint.to_string(),
         endpoint,
         referenced: Vec::new(),
+        caller_headers: Vec::new(),
         era: EraChoice::Auto,
         connect_timeout: Duration::from_secs(5),
         sharing: switchboard_model::Sharing::Shared,

@@ -241,6 +241,20 @@ impl Opening<'_> {
         self.spec.egress.as_deref().map_or_else(|| shared.clone(), |policy| shared.under(policy))
     }
 
+    /// The configured headers for requests that no caller makes, such as the handshake and lists. A header that needs a
+    /// caller is left out.
+    fn own_requests(
+        &self,
+        headers: &BTreeMap<String, Secret>,
+    ) -> Result<HashMap<HeaderName, HeaderValue>, ConnectError> {
+        let mut all = header_map(headers)?;
+        let of_nobody = self.spec.caller_headers.iter().filter_map(|header| {
+            Some((header.name.clone(), Secret::new(header.value.for_nobody()?)))
+        });
+        all.extend(header_map(&of_nobody.collect())?);
+        Ok(all)
+    }
+
     async fn streamable_http(
         &self,
         url: &Url,
@@ -258,7 +272,7 @@ impl Opening<'_> {
             authorization.clone(),
             self.bearer_in_file(),
         )?;
-        let headers = header_map(headers)?;
+        let headers = self.own_requests(headers)?;
         let question = credentials(client.http().post(url.clone()), &headers, bearer.as_ref());
         let (era, era_is_certain) = self.era(question, authorization.as_ref()).await?;
         let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
@@ -298,7 +312,7 @@ impl Opening<'_> {
         let authorization = self.authorization(auth)?;
         let bearer = self.bearer.as_ref().map(|bearer| bearer.token());
         let client = self.http().client_for(url)?;
-        let headers = header_map(headers)?;
+        let headers = self.own_requests(headers)?;
         let make = Box::new(move |method, url| {
             credentials(client.request(method, url), &headers, bearer.as_ref())
         });

@@ -18,6 +18,7 @@ use crate::bounds::MAX_MESSAGE_BYTES;
 use crate::flow_limit::slowed_events;
 use crate::http_client::bounded_events;
 use crate::http_faults::{HttpFault, too_large};
+use crate::request::CallerHeaders;
 
 /// The sender for one URL.
 #[derive(Debug)]
@@ -114,6 +115,14 @@ pub(crate) struct RequestHeaders {
 }
 
 impl RequestHeaders {
+    /// The headers with those of the caller, which replace shared ones of the same name.
+    pub(crate) fn for_caller(mut self, callers: Option<&CallerHeaders>) -> Self {
+        let Some(callers) = callers else { return self };
+        self.own.extend(callers.iter().cloned());
+        let is_shared = callers.iter().any(|(name, _)| self.shared.contains_key(name));
+        if is_shared { self.all().into() } else { self }
+    }
+
     pub(crate) fn all(&self) -> HeaderMap {
         let mut all = HeaderMap::clone(&self.shared);
         for (name, value) in &self.own {

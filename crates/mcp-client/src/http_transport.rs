@@ -39,7 +39,7 @@ use crate::pending_requests::{
     ELICITATION_COMPLETE, NOBODY_ANSWERS, OPEN_QUESTIONS, PendingRequests, Question, is_question,
     pass_on,
 };
-use crate::request::{RequestOrigin, RpcError, UpstreamEvent, UpstreamRequest};
+use crate::request::{CallerHeaders, RequestOrigin, RpcError, UpstreamEvent, UpstreamRequest};
 use crate::upstream_session::{SessionSlot, UpstreamSession, VERSION};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -131,7 +131,8 @@ impl HttpWire {
         };
         let outcome = async {
             let answer = self.post_in_session(pending, ask, body).await?;
-            let reading = Reading { wire: self, pending, number, events: events.as_ref() };
+            let (events, callers) = (events.as_ref(), ask.caller_headers.as_ref());
+            let reading = Reading { wire: self, pending, number, events, callers };
             reading.outcome(answer).await
         };
         let outcome = outcome.await;
@@ -142,9 +143,14 @@ impl HttpWire {
     }
 
     /// Sends a message that has no response of its own.
-    async fn post_message(&self, text: String) -> Result<(), ConnectError> {
+    async fn post_message(
+        &self,
+        text: String,
+        callers: Option<&CallerHeaders>,
+    ) -> Result<(), ConnectError> {
         let session = self.session.get();
         let headers = RequestHeaders { shared: self.prepared(&session), own: Vec::new() };
+        let headers = headers.for_caller(callers);
         let answer = self.dispatch(Method::POST, &headers, text.into(), RetryPolicy::Never).await?;
         if answer.status.is_success() {
             // The body is read to its end, so that the connection can be reused, and ignored.
@@ -180,10 +186,10 @@ impl HttpWire {
             headers.own.extend(ask.mirrored.iter().cloned());
             // Headers that repeat arguments override the shared ones.
             if ask.mirrored.iter().any(|(name, _)| headers.shared.contains_key(name)) {
-                return headers.all().into();
+                headers = headers.all().into();
             }
         }
-        headers
+        headers.for_caller(ask.caller_headers.as_ref())
     }
 
     async fn post(
@@ -340,13 +346,17 @@ impl HttpWire {
     }
 
     /// Requests the rest of a response.
-    async fn resume(&self, last_event: &str) -> Result<EventStream, ConnectError> {
+    async fn resume(
+        &self,
+        last_event: &str,
+        callers: Option<&CallerHeaders>,
+    ) -> Result<EventStream, ConnectError> {
         let closed = || ConnectError::new(ConnectErrorKind::Unreachable, CLOSED);
         let mut headers = HeaderMap::clone(&self.prepared(&self.session.get()));
         headers.remove(header::CONTENT_TYPE);
         headers.insert(header::ACCEPT, HeaderValue::from_static(EVENT_STREAM));
         headers.insert(LAST_EVENT, HeaderValue::from_str(last_event).map_err(|_| closed())?);
-        let headers = headers.into();
+        let headers = RequestHeaders::from(headers).for_caller(callers);
         let answer =
             self.dispatch(Method::GET, &headers, Bytes::new(), RetryPolicy::IfLost).await?;
         if answer.status.is_success() && answer.is_event_stream() {
@@ -357,8 +367,12 @@ impl HttpWire {
 }
 
 impl MessageSink for HttpWire {
-    fn send(&self, text: String) -> BoxFuture<'_, Result<(), ConnectError>> {
-        self.post_message(text).boxed()
+    fn send(
+        &self,
+        text: String,
+        callers: Option<CallerHeaders>,
+    ) -> BoxFuture<'_, Result<(), ConnectError>> {
+        async move { self.post_message(text, callers.as_ref()).await }.boxed()
     }
 }
 
@@ -404,6 +418,8 @@ struct Reading<'a> {
     pending: &'a Arc<PendingRequests>,
     number: u64,
     events: Option<&'a EventSender>,
+    /// The headers of the caller whose request it answers.
+    callers: Option<&'a CallerHeaders>,
 }
 
 /// The effect of one message on the stream.
@@ -493,7 +509,7 @@ impl<'a> Reading<'a> {
             };
             in_vain += 1;
             tokio::time::sleep(pause).await;
-            events = self.wire.resume(from).await?;
+            events = self.wire.resume(from, self.callers).await?;
         }
     }
 
@@ -534,7 +550,7 @@ impl<'a> Reading<'a> {
     }
 
     fn reply(&self, id: &str, method: &str, message: &ServerMessage<'_>) -> BoxFuture<'a, ()> {
-        let wire = self.wire;
+        let (wire, callers) = (self.wire, self.callers);
         if is_question(method)
             && let Some(question) =
                 Question::put(self.pending, self.events.ok_or(NOBODY_ANSWERS), message)
@@ -542,7 +558,7 @@ impl<'a> Reading<'a> {
             return async move {
                 if let Some(answer) = question.answer().await {
                     // A server that is gone needs no response.
-                    let _gone = wire.post_message(answer).await;
+                    let _gone = wire.post_message(answer, callers).await;
                 }
             }
             .boxed();
@@ -553,7 +569,7 @@ impl<'a> Reading<'a> {
         };
         let text = response_text(id, &reply);
         async move {
-            let _gone = wire.post_message(text).await;
+            let _gone = wire.post_message(text, callers).await;
         }
         .boxed()
     }

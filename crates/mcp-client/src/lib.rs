@@ -47,7 +47,7 @@ pub use connection::{ConnectOptions, Connection, ConnectionClient, ServerInfo};
 pub use events::{Activity, EventReceiver, EventSender, event_channel};
 pub use guard::run_guard;
 pub use request::{
-    Features, Listed, ListedEntries, RawResult, RequestFailure, RpcError, UpstreamEvent,
-    UpstreamNews, UpstreamRequest,
+    CallerHeaders, Features, Listed, ListedEntries, RawResult, RequestFailure, RpcError,
+    UpstreamEvent, UpstreamNews, UpstreamRequest,
 };
 pub use stdio_handshake::ProbeTimes;

@@ -23,7 +23,9 @@ use crate::events::{EventSender, Waits};
 use crate::flow_limit::FlowLimit;
 use crate::http_faults::CLOSED;
 use crate::message_sink::MessageSink;
-use crate::request::{RequestOrigin, RpcError, UpstreamEvent, UpstreamNews, UpstreamRequest};
+use crate::request::{
+    CallerHeaders, RequestOrigin, RpcError, UpstreamEvent, UpstreamNews, UpstreamRequest,
+};
 use crate::request_ids::RequestIds;
 
 /// Maximum number of unread notifications; further ones are dropped.
@@ -104,6 +106,8 @@ struct PendingCaller {
     asker: RequestOrigin,
     origin: Option<Arc<str>>,
     events: Option<EventSender>,
+    /// The headers of further messages about the request.
+    headers: Option<CallerHeaders>,
     /// Receives the response; `None` if it arrives on the request's own HTTP body.
     answer: Option<oneshot::Sender<ResponseResult>>,
 }
@@ -195,11 +199,12 @@ impl PendingRequests {
             return Err(ConnectError::new(ConnectErrorKind::Unreachable, CLOSED).into());
         };
         let (answer, mut answered) = oneshot::channel();
-        let caller =
-            PendingCaller { asker, origin: ask.origin.clone(), events, answer: Some(answer) };
+        let headers = ask.caller_headers.clone();
+        let origin = ask.origin.clone();
+        let caller = PendingCaller { asker, origin, events, headers, answer: Some(answer) };
         let text = request_text(ask, &self.ids.id(number), *era);
         let guard = self.enter(number, caller)?;
-        let sending = sink.send(text);
+        let sending = sink.send(text, ask.caller_headers.clone());
         let outcome = tokio::select! {
             biased;
             outcome = &mut answered => outcome,
@@ -223,10 +228,9 @@ impl PendingRequests {
         events: Option<EventSender>,
         asker: RequestOrigin,
     ) -> Result<RequestGuard, ConnectError> {
-        self.enter(
-            number,
-            PendingCaller { asker, origin: ask.origin.clone(), events, answer: None },
-        )
+        let headers = ask.caller_headers.clone();
+        let origin = ask.origin.clone();
+        self.enter(number, PendingCaller { asker, origin, events, headers, answer: None })
     }
 
     fn enter(
@@ -234,6 +238,7 @@ impl PendingRequests {
         number: u64,
         caller: PendingCaller,
     ) -> Result<RequestGuard, ConnectError> {
+        let headers = caller.headers.clone();
         self.in_flight(|in_flight| {
             if let Some(error) = &in_flight.ended {
                 return Err(error.clone());
@@ -241,7 +246,7 @@ impl PendingRequests {
             in_flight.open.insert(number, caller);
             Ok(())
         })?;
-        Ok(RequestGuard { pending: self.clone(), number, is_left: false })
+        Ok(RequestGuard { pending: self.clone(), number, headers, is_left: false })
     }
 
     fn ended(&self) -> Option<ConnectError> {
@@ -282,7 +287,7 @@ impl PendingRequests {
             }
             (None, Some("notifications/message")) => {
                 match (self.unattributed_receiver().ok(), message.kept_params()) {
-                    (Some(events), params) => {
+                    (Some((events, _)), params) => {
                         pass_on(Some(&events), params.map(UpstreamEvent::Log));
                     }
                     (None, Some(params)) => self.tell(UpstreamNews::Log(params)),
@@ -292,7 +297,8 @@ impl PendingRequests {
             }
             (None, Some(ELICITATION_COMPLETE)) => {
                 let params = message.kept_params().map(UpstreamEvent::ElicitationComplete);
-                pass_on(self.unattributed_receiver().ok().as_ref(), params);
+                let receiver = self.unattributed_receiver().ok();
+                pass_on(receiver.as_ref().map(|(events, _)| events), params);
                 true
             }
             (None, Some(_)) => self.hear(&message),
@@ -373,13 +379,14 @@ impl PendingRequests {
     /// Sends a notification; failures and timeouts are ignored.
     pub(crate) async fn notify(&self, text: String) {
         if let Some((sink, _)) = self.line.get() {
-            let _gone = tokio::time::timeout(LONGEST_CANCELLING, sink.send(text)).await;
+            let _gone = tokio::time::timeout(LONGEST_CANCELLING, sink.send(text, None)).await;
         }
     }
 
     /// The receiver of a server message that names no request: the caller of the newest request, if all requests in
-    /// flight have the same origin. Without a running call, the client of the session that the connection belongs to.
-    fn unattributed_receiver(&self) -> Result<EventSender, &'static str> {
+    /// flight have the same origin. Without a running call, the client of the session that the connection belongs to. With
+    /// the headers of the caller, for the reply.
+    fn unattributed_receiver(&self) -> Result<(EventSender, Option<CallerHeaders>), &'static str> {
         let session = self.session_events();
         self.in_flight(|in_flight| {
             let mut callers = in_flight
@@ -387,13 +394,16 @@ impl PendingRequests {
                 .values()
                 .filter(|caller| caller.asker == RequestOrigin::Caller)
                 .rev();
-            let Some(newest) = callers.next() else { return session.ok_or(NOBODY_CALLS) };
+            let Some(newest) = callers.next() else {
+                return session.map(|events| (events, None)).ok_or(NOBODY_CALLS);
+            };
             let is_of_another =
                 |caller: &PendingCaller| caller.origin.is_none() || caller.origin != newest.origin;
             if callers.any(is_of_another) {
                 return Err(SEVERAL_CALL);
             }
-            newest.events.clone().ok_or(NOBODY_ANSWERS)
+            let events = newest.events.clone().ok_or(NOBODY_ANSWERS)?;
+            Ok((events, newest.headers.clone()))
         })
     }
 
@@ -403,21 +413,26 @@ impl PendingRequests {
         // Roots belong to the session and not to a call, which may end before its client has answered.
         let is_about_roots = message.method.as_deref() == Some("roots/list");
         let session = self.session_events().filter(|_| is_about_roots);
-        let whom = session.map_or_else(|| self.unattributed_receiver(), Ok);
-        let Some(question) = Question::put(self, whom.as_ref().map_err(|reason| *reason), message)
-        else {
-            return;
-        };
+        let whom =
+            session.map_or_else(|| self.unattributed_receiver(), |events| Ok((events, None)));
+        let events = whom.as_ref().map(|(events, _)| events).map_err(|reason| *reason);
+        let Some(question) = Question::put(self, events, message) else { return };
+        let headers = whom.ok().and_then(|(_, headers)| headers);
         let (pending, stop) = (self.clone(), self.stop.clone());
         self.tasks.spawn(async move {
-            stop.run_until_cancelled(pending.deliver(question, permit)).await;
+            stop.run_until_cancelled(pending.deliver(question, headers, permit)).await;
         });
     }
 
-    async fn deliver(&self, question: Question, _permit: OwnedSemaphorePermit) {
+    async fn deliver(
+        &self,
+        question: Question,
+        headers: Option<CallerHeaders>,
+        _permit: OwnedSemaphorePermit,
+    ) {
         if let (Some(text), Some((sink, _))) = (question.answer().await, self.line.get()) {
             // A server that is gone needs no response.
-            let _gone = sink.send(text).await;
+            let _gone = sink.send(text, headers).await;
         }
     }
 }
@@ -527,6 +542,7 @@ impl Question {
 pub(crate) struct RequestGuard {
     pending: Arc<PendingRequests>,
     number: u64,
+    headers: Option<CallerHeaders>,
     is_left: bool,
 }
 
@@ -544,10 +560,12 @@ impl Drop for RequestGuard {
         }
         let (pending, text) =
             (self.pending.clone(), cancellation_text(&self.pending.ids.id(self.number)));
+        let headers = self.headers.take();
         self.pending.cancelling.spawn(async move {
             if let Some((sink, _)) = pending.line.get() {
                 // Failures and timeouts are ignored: the server is gone or does not read.
-                let _gone = tokio::time::timeout(LONGEST_CANCELLING, sink.send(text)).await;
+                let sending = sink.send(text, headers);
+                let _gone = tokio::time::timeout(LONGEST_CANCELLING, sending).await;
             }
         });
     }

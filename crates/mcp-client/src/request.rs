@@ -9,6 +9,9 @@ use tokio::sync::oneshot;
 
 use crate::bounds::KEPT_REASONS;
 
+/// Headers of one caller, which go with each HTTP request that is made for it.
+pub type CallerHeaders = Arc<[(http::HeaderName, http::HeaderValue)]>;
+
 /// A request that is forwarded for a caller.
 #[derive(Debug, Default)]
 pub struct UpstreamRequest {
@@ -32,6 +35,8 @@ pub struct UpstreamRequest {
     /// forwarded to a caller only while all requests in flight on the connection have the same origin. Two requests
     /// without an origin do not have the same one.
     pub origin: Option<Arc<str>>,
+    /// The headers of the caller, for an HTTP server that wants some. They replace those of the connection.
+    pub caller_headers: Option<CallerHeaders>,
 }
 
 /// A message that a server sends while it works on a request.

@@ -25,6 +25,7 @@ use crate::http_client::{bounded_events, content_type, read_bounded};
 use crate::http_faults::{CLOSED, HttpFault, describe_answer, with_oauth_hint};
 use crate::message_sink::MessageSink;
 use crate::pending_requests::PendingRequests;
+use crate::request::CallerHeaders;
 
 /// Builds and sends requests to URLs of the server, with its credentials.
 pub(crate) struct RequestTo {
@@ -72,11 +73,16 @@ impl Posts {
     fn post(
         &self,
         text: String,
+        callers: Option<CallerHeaders>,
     ) -> impl Future<Output = Result<(), ConnectError>> + Send + 'static {
         let sender = self.request.clone();
-        let request = (sender.make)(http::Method::POST, self.messages.clone())
+        let mut request = (sender.make)(http::Method::POST, self.messages.clone())
             .header(header::CONTENT_TYPE, "application/json")
             .body(text);
+        if let Some(callers) = callers {
+            // Replaces the values for requests that no caller makes.
+            request = request.headers(callers.iter().cloned().collect());
+        }
         async move {
             let response = sender.send(request).await?;
             let (status, kind) = (response.status(), content_type(&response));
@@ -90,8 +96,12 @@ impl Posts {
 }
 
 impl MessageSink for Posts {
-    fn send(&self, text: String) -> BoxFuture<'_, Result<(), ConnectError>> {
-        self.post(text).boxed()
+    fn send(
+        &self,
+        text: String,
+        callers: Option<CallerHeaders>,
+    ) -> BoxFuture<'_, Result<(), ConnectError>> {
+        self.post(text, callers).boxed()
     }
 }
 
@@ -183,7 +193,7 @@ impl Transport<RoleClient> for SseTransport {
         &mut self,
         message: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), HttpFault>> + Send + 'static {
-        let sending = serde_json::to_string(&message).map(|text| self.posts.post(text));
+        let sending = serde_json::to_string(&message).map(|text| self.posts.post(text, None));
         async move {
             match sending {
                 Ok(sending) => sending.await.map_err(HttpFault),

@@ -21,6 +21,7 @@ use crate::bounds::MAX_MESSAGE_BYTES;
 use crate::http_faults::CLOSED;
 use crate::message_sink::MessageSink;
 use crate::pending_requests::PendingRequests;
+use crate::request::CallerHeaders;
 
 /// Capacity of the queue of lines to a child; senders wait while it is full.
 const WAITING_LINES: usize = 256;
@@ -265,7 +266,11 @@ impl Drop for QueuedLines {
 pub(crate) struct LineSink(pub(crate) mpsc::Sender<Bytes>);
 
 impl MessageSink for LineSink {
-    fn send(&self, text: String) -> BoxFuture<'_, Result<(), ConnectError>> {
+    fn send(
+        &self,
+        text: String,
+        _callers: Option<CallerHeaders>,
+    ) -> BoxFuture<'_, Result<(), ConnectError>> {
         let mut line = text;
         line.push('\n');
         let unread = || {

@@ -93,9 +93,9 @@ pub(crate) fn of_failed_call(era: ListEra, failed: CallFailed) -> Outcome {
 
 pub(crate) fn of_failed_pass(era: ListEra, failed: PassFailure, uri: Option<&str>) -> Outcome {
     match failed {
-        PassFailure::Unavailable(message) | PassFailure::Timeout(message) => {
-            Outcome::error(code::INTERNAL_ERROR, message)
-        }
+        PassFailure::Unavailable(message)
+        | PassFailure::Timeout(message)
+        | PassFailure::Refused(message) => Outcome::error(code::INTERNAL_ERROR, message),
         PassFailure::Server(RequestFailure::Rpc(mut error)) => {
             if error.code == code::LEGACY_RESOURCE_NOT_FOUND && era == ListEra::Stateless {
                 error.code = code::INVALID_PARAMS;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use futures::Future;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
-use switchboard_model::{CanonicalName, Era, ServerName};
+use switchboard_model::{Caller, CanonicalName, Era, ServerName};
 use switchboard_protocol::{
     Members, Need, ResultKind, code, notification, params_text, quoted, with_members,
     without_member,
@@ -59,16 +59,23 @@ enum UpstreamResult {
 
 type Work = Pin<Box<dyn Future<Output = UpstreamResult> + Send>>;
 
-/// Forwards a request to a server with the client's parameters.
-fn pass(
-    board: Arc<Board>,
+/// A request that is forwarded and is no call.
+struct PassedRequest {
     server: ServerName,
     method: &'static str,
     name: Option<String>,
-    mut params: String,
+    params: String,
+}
+
+/// Forwards a request of a caller to a server with the client's parameters.
+fn pass(
+    board: Arc<Board>,
+    caller: Arc<Caller>,
+    request: PassedRequest,
     passing: ForwardedContext,
     events: EventSender,
 ) -> Work {
+    let PassedRequest { server, method, name, mut params } = request;
     if !passing.params.is_empty() {
         if !params.is_empty() {
             params.push(',');
@@ -85,11 +92,13 @@ fn pass(
         wants_progress: passing.wants_progress,
         mirrored: Vec::new(),
         origin: passing.origin,
+        caller_headers: None,
     };
     let client = ClientProfile { capabilities: ask.capabilities.clone(), ..passing.client };
-    Box::pin(
-        async move { UpstreamResult::Pass(board.pass(&server, &client, ask, Some(events)).await) },
-    )
+    Box::pin(async move {
+        let passed = board.pass(&server, &caller, &client, ask, Some(events));
+        UpstreamResult::Pass(passed.await)
+    })
 }
 
 /// The next step of an exchange.
@@ -196,13 +205,14 @@ impl UpstreamExchange {
                 Box::pin(async move { UpstreamResult::Call(board.call_raw(call).await.result) })
             }
             UpstreamOperation::Pass { server, method, name, params } => {
-                pass(board, server, method, name, params, passing, events)
+                let request = PassedRequest { server, method, name, params };
+                pass(board, caller, request, passing, events)
             }
             UpstreamOperation::Task { method, task } => {
                 let (server, params) = (task.tool.server().clone(), task_member(&task.id));
                 let (secret, session) = (self.secret_of(&task), caller.session.clone());
-                let said =
-                    pass(board.clone(), server, method, Some(task.id), params, passing, events);
+                let request = PassedRequest { server, method, name: Some(task.id), params };
+                let said = pass(board.clone(), caller, request, passing, events);
                 Box::pin(async move {
                     match said.await {
                         UpstreamResult::Pass(Ok(said)) => {

@@ -1,13 +1,8 @@
-//! One tool execution: its result, its failure, its record.
+//! One tool execution: its result and its failure.
 
 use std::fmt;
-use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::Value;
-
-use crate::CanonicalName;
-use crate::caller::Face;
 
 /// The id of a call, unique over all runs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -299,39 +294,6 @@ impl CallError {
 pub(crate) fn all_texts(hints: &[Hint]) -> Option<String> {
     let texts: Vec<_> = hints.iter().map(|hint| hint.text.as_str()).collect();
     (!texts.is_empty()).then(|| texts.join("; "))
-}
-
-/// The stored record of one call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CallRecord {
-    pub id: CallId,
-    /// When it came in, in milliseconds since 1970.
-    pub started_at_ms: i64,
-    pub face: Face,
-    /// The principal that made it; none in records of earlier versions.
-    pub principal: Option<Arc<str>>,
-    /// The name that the MCP client gave itself.
-    pub client: Option<Arc<str>>,
-    /// The session in which it was made.
-    pub session: Option<Arc<str>>,
-    /// The tool that it was resolved to.
-    pub tool: Option<CanonicalName>,
-    /// The name that the caller used.
-    pub requested: String,
-    /// The revision of the catalog in which the name of the tool was looked up.
-    pub revision: u64,
-    /// A digest of the arguments; the arguments themselves are not kept.
-    pub argument_digest: String,
-    pub outcome: CallOutcome,
-    /// The error message: why there is no result, or the text of the tool's own error.
-    pub message: Option<String>,
-    /// How long it waited for its slots.
-    pub wait: Duration,
-    /// How long it ran.
-    pub run: Duration,
-    pub result_bytes: u64,
-    /// The handle of the stored full result, when it was too large to be returned inline.
-    pub result_handle: Option<String>,
 }
 
 #[cfg(test)]

@@ -8,7 +8,10 @@ use std::time::Duration;
 
 use url::Url;
 
-use crate::{AdmissionMode, ContentCheckOverlay, HttpTransport, LimitsOverlay, Secret, redact_url};
+use crate::{
+    AdmissionMode, ContentCheckOverlay, HttpTransport, LimitsOverlay, RecordOverlay, Secret,
+    redact_url,
+};
 
 /// The name of the source that is chosen by the environment.
 pub const AUTO_SOURCE: &str = "auto";
@@ -153,6 +156,8 @@ pub struct SourcePolicy {
     pub connect_timeout: Option<Duration>,
     /// The checks of the calls of its tools, with those of `toolbox.defaults` below them.
     pub content_check: ContentCheckOverlay,
+    /// Which contents of the calls of its tools are recorded, as `toolbox.defaults` says.
+    pub record: RecordOverlay,
 }
 
 impl Default for SourcePolicy {
@@ -168,6 +173,7 @@ impl Default for SourcePolicy {
             max_servers: DEFAULT_SOURCE_SERVERS,
             connect_timeout: None,
             content_check: ContentCheckOverlay::default(),
+            record: RecordOverlay::default(),
         }
     }
 }

@@ -18,6 +18,8 @@ pub struct Identity {
     pub email: Option<Arc<str>>,
     /// The claim `preferred_username` or `name` of a token. The user label of a key, or else the name of the key.
     pub name: Option<Arc<str>>,
+    /// The name of the API key, if the credential is one.
+    pub key: Option<Arc<str>>,
 }
 
 impl Identity {
@@ -26,7 +28,7 @@ impl Identity {
 
     /// A person of whom nothing else is known.
     pub fn of(person: Arc<str>) -> Self {
-        Self { person, subject: None, email: None, name: None }
+        Self { person, subject: None, email: None, name: None, key: None }
     }
 
     /// The person behind an API key: that of the user label, or else the key itself.
@@ -37,7 +39,8 @@ impl Identity {
             None => format!("key:{id}").into(),
         };
         let shown = label.unwrap_or_else(|| name.clone());
-        Self { person, subject: Some(shown.clone()), email: None, name: Some(shown) }
+        let key = Some(name.clone());
+        Self { person, subject: Some(shown.clone()), email: None, name: Some(shown), key }
     }
 }
 
@@ -50,7 +53,8 @@ mod tests {
         let of = |id: &str, name: &str, user| Identity::of_key(id, &name.into(), user);
         let (laptop, phone) = (of("1", "laptop", Some("anna")), of("2", "phone", Some("anna")));
         assert_eq!((&*laptop.person, laptop.subject.as_deref()), ("user:anna", Some("anna")));
-        assert_eq!(laptop, phone);
+        assert_eq!((&laptop.person, &laptop.name), (&phone.person, &phone.name));
+        assert_eq!((laptop.key.as_deref(), phone.key.as_deref()), (Some("laptop"), Some("phone")));
         let build = of("3", "build", None);
         assert_eq!((&*build.person, build.subject.as_deref()), ("key:3", Some("build")));
         assert_eq!(build.name.as_deref(), Some("build"));

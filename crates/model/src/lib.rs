@@ -8,6 +8,7 @@ mod agent;
 mod argument;
 mod attached;
 mod call;
+mod call_record;
 mod caller;
 mod connect_error;
 mod content_check;
@@ -15,6 +16,7 @@ mod discovery;
 mod egress;
 mod gateway;
 mod grant;
+mod header_template;
 mod identity;
 mod json_text;
 mod limits;
@@ -31,8 +33,13 @@ pub use agent::{AgentLimits, AgentPlan};
 pub use argument::{ArgumentSource, ArgumentSpec, ArgumentType, FixedValue, ToolGrouping};
 pub use attached::{AttachedServer, HttpTransport};
 pub use call::{
-    ArgumentFault, CallError, CallErrorKind, CallId, CallOutcome, CallRecord, Fault, Hint,
-    HintAudience, Retry, ToolResult,
+    ArgumentFault, CallError, CallErrorKind, CallId, CallOutcome, Fault, Hint, HintAudience, Retry,
+    ToolResult,
+};
+pub use call_record::{
+    CallRecord, DEFAULT_RECORDS_MAX_AGE, DEFAULT_RECORDS_MAX_CONTENT_BYTES,
+    DEFAULT_RECORDS_MAX_COUNT, RecordOverlay, RecordedCaller, RecordedContent, RecordedContents,
+    RecordedPolicy, RecordsPlan,
 };
 pub use caller::{Caller, ClientInfo, Face, Role};
 pub use connect_error::{ConnectError, ConnectErrorKind};
@@ -53,6 +60,7 @@ pub use gateway::{
     StatelessState, ToolsetPlan, denied_servers,
 };
 pub use grant::{GrantId, GrantOwner, GrantPurpose, RenewalTurn, UnknownPurpose};
+pub use header_template::{CallerField, CallerHeader, HeaderPart, HeaderRefusal, HeaderTemplate};
 pub use identity::Identity;
 pub use json_text::{JsonText, json_length};
 pub use limits::{

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::{
     AgentPlan, ArgumentSpec, ContentCheckOverlay, DEFAULT_MAX_CONCURRENT, DiscoveredFrom,
-    DiscoveryPlan, GatewayPlan, LimitsOverlay, PromptToolPlan, ProviderPlan, SecurityPlan,
-    ServerSpec, ThreatProtectionPlan, ToolGrouping, ToolsetPlan,
+    DiscoveryPlan, GatewayPlan, LimitsOverlay, PromptToolPlan, ProviderPlan, RecordOverlay,
+    RecordsPlan, SecurityPlan, ServerSpec, ThreatProtectionPlan, ToolGrouping, ToolsetPlan,
 };
 
 /// Value of a server's `toolset` that makes no toolset: its tools are members only of toolsets that list them.
@@ -40,6 +40,8 @@ pub struct Plan {
     pub agents: Vec<AgentPlan>,
     /// Where servers are looked for besides the file.
     pub discovery: DiscoveryPlan,
+    /// How many records of calls are kept.
+    pub records: RecordsPlan,
 }
 
 /// The plan of an empty file.
@@ -58,6 +60,7 @@ impl Default for Plan {
             threat_protection: ThreatProtectionPlan::default(),
             agents: Vec::new(),
             discovery: DiscoveryPlan::default(),
+            records: RecordsPlan::default(),
         }
     }
 }
@@ -145,6 +148,8 @@ pub struct ToolEntry {
     pub validate_arguments: Option<bool>,
     /// The checks of its calls as configured.
     pub content_check: ContentCheckOverlay,
+    /// Which contents of its calls are recorded, as configured.
+    pub record: RecordOverlay,
     /// The groups and states in which a turn may use the tool.
     pub grouping: ToolGrouping,
     /// What makes it a prompt tool; `None` for settings of another tool.
@@ -165,6 +170,7 @@ impl ToolEntry {
             arguments: None,
             validate_arguments: None,
             content_check: ContentCheckOverlay::default(),
+            record: RecordOverlay::default(),
             grouping: ToolGrouping::default(),
             prompt: None,
         }
@@ -198,6 +204,8 @@ pub struct ServerPlan {
     pub validate_arguments: bool,
     /// The checks of the calls of its tools, with those of `toolbox.defaults` below them; a tool entry can say otherwise.
     pub content_check: ContentCheckOverlay,
+    /// Which contents of the calls of its tools are recorded, with `toolbox.defaults` below; a tool entry can say otherwise.
+    pub record: RecordOverlay,
     /// The source that named the server; `None` for a server of the configuration file.
     pub discovered: Option<DiscoveredFrom>,
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use url::{Host, Url};
 
-use crate::{EgressPolicy, Secret, ServerName, redact_url};
+use crate::{CallerHeader, EgressPolicy, Secret, ServerName, redact_url};
 
 /// Default of `connect_timeout`, which covers connecting and the first listing.
 pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -31,6 +31,8 @@ pub struct ServerSpec {
     /// Strings to redact where the server quotes them: values that references (`${VAR}`, `file:`) put into the
     /// endpoint, and parts of the endpoint that may be keys.
     pub referenced: Vec<Secret>,
+    /// Headers whose values come from the caller of each request. Only an HTTP server of the configuration file has some.
+    pub caller_headers: Vec<CallerHeader>,
     /// Which protocol era to speak.
     pub era: EraChoice,
     /// How long connecting and the first listing may take together.
@@ -360,6 +362,7 @@ mod tests {
             place: endpoint.to_string(),
             endpoint,
             referenced: Vec::new(),
+            caller_headers: Vec::new(),
             era: EraChoice::Auto,
             connect_timeout,
             sharing: Sharing::Shared,

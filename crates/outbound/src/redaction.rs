@@ -158,6 +158,7 @@ mod tests {
             sharing: switchboard_model::Sharing::Shared,
             egress: None,
             referenced: ["s3cret/path", "s3cret-token-2", "true"].map(Secret::new).into(),
+            caller_headers: Vec::new(),
         };
         Redactor::of(&spec)
     }

@@ -229,11 +229,13 @@ fn admit_tool(plan: &Plan, offer: &Offer<'_>, tool: &ToolDescriptor, admission: 
     let name = CanonicalName::new(server, &tool.name);
     let validates = explicit.as_ref().and_then(|explicit| explicit.validate_arguments);
     let checks = explicit.as_ref().map(|explicit| explicit.content_check).unwrap_or_default();
+    let record = explicit.as_ref().map(|explicit| explicit.record).unwrap_or_default();
     admission.tools.push(CatalogTool {
         limits,
         configured,
         validates_arguments: validates.unwrap_or(offer.plan.validate_arguments),
         content_check: checks.over(offer.plan.content_check).resolve(),
+        record: record.over(offer.plan.record).resolve(),
         ..registered(name, tool, explicit, mode, toolset)
     });
 }
@@ -273,6 +275,7 @@ fn registered(
         registered.arguments = explicit.arguments;
         registered.validates_arguments = explicit.validate_arguments.unwrap_or(true);
         registered.content_check = explicit.content_check.resolve();
+        registered.record = explicit.record.resolve();
         registered.grouping = explicit.grouping;
         registered.prompt = explicit.prompt.map(Arc::new);
     }

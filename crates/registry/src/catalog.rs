@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use switchboard_model::{
     AdmissionMode, ArgumentSpec, BUILT_IN_LIMITS, CanonicalName, ContentCheckModes, JsonText,
-    PromptToolPlan, ServerName, ToolDescriptor, ToolGrouping, ToolLimits,
+    PromptToolPlan, RecordedContents, ServerName, ToolDescriptor, ToolGrouping, ToolLimits,
 };
 
 /// Longest requested name for which similar names are searched.
@@ -53,6 +53,8 @@ pub struct CatalogTool {
     pub validates_arguments: bool,
     /// The checks of its calls, whoever makes them.
     pub content_check: ContentCheckModes,
+    /// Which contents of its calls are recorded.
+    pub record: RecordedContents,
     /// The groups and states in which a turn may use it.
     pub grouping: ToolGrouping,
     /// What makes it a prompt tool.
@@ -86,6 +88,7 @@ impl CatalogTool {
             offered: None,
             validates_arguments: true,
             content_check: ContentCheckModes::default(),
+            record: RecordedContents::default(),
             grouping: ToolGrouping::default(),
             prompt: None,
             owner: None,

@@ -2,7 +2,7 @@
 
 use switchboard_model::{
     AdmissionMode, ArgumentSpec, ContentCheckOverlay, LimitsOverlay, Plan, PromptToolPlan,
-    ServerName, ToolEntry, ToolGrouping,
+    RecordOverlay, ServerName, ToolEntry, ToolGrouping,
 };
 
 /// The merged settings of all entries that apply to one tool.
@@ -16,6 +16,7 @@ pub(crate) struct Explicit {
     pub(crate) arguments: Option<Vec<ArgumentSpec>>,
     pub(crate) validate_arguments: Option<bool>,
     pub(crate) content_check: ContentCheckOverlay,
+    pub(crate) record: RecordOverlay,
     pub(crate) grouping: ToolGrouping,
     pub(crate) prompt: Option<PromptToolPlan>,
 }
@@ -47,6 +48,7 @@ pub(crate) fn explicit_for(
             arguments: upper.arguments.clone().or_else(|| lower.arguments.clone()),
             validate_arguments: upper.validate_arguments.or(lower.validate_arguments),
             content_check: upper.content_check.over(lower.content_check),
+            record: upper.record.over(lower.record),
             grouping: grouping_over(&upper.grouping, &lower.grouping),
             prompt: upper.prompt.clone(),
         }),
@@ -59,6 +61,7 @@ pub(crate) fn explicit_for(
             arguments: entry.arguments.clone(),
             validate_arguments: entry.validate_arguments,
             content_check: entry.content_check,
+            record: entry.record,
             grouping: entry.grouping.clone(),
             prompt: entry.prompt.clone(),
         }),

@@ -26,6 +26,7 @@ pub(crate) fn server(name: &str, mode: AdmissionMode) -> ServerPlan {
             },
             place: format!("{name}-command"),
             referenced: Vec::new(),
+            caller_headers: Vec::new(),
             era: EraChoice::Auto,
             connect_timeout: DEFAULT_CONNECT_TIMEOUT,
             sharing: Sharing::Shared,
@@ -42,6 +43,7 @@ pub(crate) fn server(name: &str, mode: AdmissionMode) -> ServerPlan {
         poll_interval: None,
         validate_arguments: true,
         content_check: ContentCheckOverlay::default(),
+        record: switchboard_model::RecordOverlay::default(),
         discovered: None,
     }
 }

@@ -137,6 +137,7 @@ impl Attachments {
             endpoint: spec.endpoint(),
             place: spec.place(),
             referenced: spec.secret_parts(),
+            caller_headers: Vec::new(),
             era: EraChoice::Auto,
             connect_timeout: DEFAULT_CONNECT_TIMEOUT,
             sharing: switchboard_model::Sharing::Shared,

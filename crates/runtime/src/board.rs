@@ -30,6 +30,7 @@ use crate::max_instances::ConcurrencyTable;
 use crate::memory::Memory;
 use crate::offers::Outgoing;
 use crate::prompt_tools::PromptRunner;
+use crate::record_redaction::RecordRedaction;
 use crate::records::Recorder;
 use crate::server::{ServerStatus, Servers};
 use crate::server_context::{Audience, ServerContext};
@@ -66,6 +67,7 @@ pub struct Board {
     pub(crate) slots: Arc<ConcurrencyTable>,
     pub(crate) store: Store,
     pub(crate) recorder: Recorder,
+    pub(crate) record_redaction: RecordRedaction,
     pub(crate) local_tools: LocalTools,
     /// Answers prompt tools.
     pub(crate) prompt_runner: OnceLock<Arc<dyn PromptRunner>>,
@@ -151,10 +153,12 @@ impl Board {
         // The configuration is published before the first tool, so that early requests are judged by it.
         reconciler.show(Arc::default());
         let (orders, inbox) = mpsc::channel(1);
+        let recorder = Recorder::start(options.store.clone(), published.clone());
         let board = Arc::new(Self {
             published,
             slots,
-            recorder: Recorder::start(options.store.clone()),
+            recorder,
+            record_redaction: RecordRedaction::default(),
             content_checks: ContentChecks::new(options.store.clone()),
             store: options.store,
             local_tools: options.local_tools,

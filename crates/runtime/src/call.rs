@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use serde_json::{Map, Value};
 use switchboard_mcp_client::{
-    EventSender, RequestFailure, UpstreamEvent, UpstreamRequest, event_channel,
+    CallerHeaders, EventSender, RequestFailure, UpstreamEvent, UpstreamRequest, event_channel,
 };
 use switchboard_model::{
     AgentPlan, CallError, CallErrorKind, Caller, CanonicalName, ToolResult, render_duration,
@@ -26,10 +26,11 @@ use crate::board::Board;
 use crate::call_accounting::CallAccounting;
 use crate::call_checks::{CallChecks, CheckedCall};
 use crate::call_errors::{
-    described, fell_silent, ran_longest, reconnecting, stalled, timed_out, unavailable,
-    unknown_tool, withdrawn,
+    described, fell_silent, header_refused, ran_longest, reconnecting, stalled, timed_out,
+    unavailable, unknown_tool, withdrawn,
 };
 use crate::call_result::{CallFailed, CallReport, RawCallResult, RawReport};
+use crate::caller_headers::caller_headers;
 use crate::connection_pool::{ClientProfile, NoConnection};
 use crate::content_check::CheckedConversation;
 use crate::max_instances::{ConcurrencyLimits, Slot};
@@ -215,10 +216,9 @@ impl Board {
         let _until_the_end = (self.calls.token(), switchboard_telemetry::call_started());
         let published = self.published.load_full();
         let arguments = call.arguments.as_deref().unwrap_or("{}");
-        let revision = published.catalog().revision();
         let requested = call.requested.as_deref().unwrap_or_else(|| call.tool.name());
         let mut accounting =
-            CallAccounting::open(self, requested, arguments, call.caller.clone(), revision);
+            CallAccounting::open(self, requested, arguments, call.caller.clone(), &published);
         let result = if self.calls.is_closed() {
             let message = "the board is shutting down";
             Err(CallError::new(CallErrorKind::Unavailable, message).into())
@@ -252,7 +252,7 @@ impl Board {
             ToolChoice::Owned { owner, name } => published.catalog().exactly_for(Some(owner), name),
         };
         let tool = tool.map_err(|unresolved| unknown_tool(call.tool.shown(), &unresolved))?;
-        accounting.tool = Some(tool.name.clone());
+        accounting.resolved(tool, call.arguments.as_deref().unwrap_or("{}"));
         let Some(compiled) = published.compiled(tool) else {
             return Err(unavailable(tool, "it is no longer configured").into());
         };
@@ -300,11 +300,13 @@ impl Board {
             let Some((server, _held)) = &server else {
                 return Err(unavailable(tool, "it is no longer configured").into());
             };
+            let caller_headers = caller_headers(server.spec(), &call.caller)
+                .map_err(|refused| header_refused(tool, &refused))?;
             let mut passing = call.passing;
             let mut client = std::mem::take(&mut passing.client);
             client.session.clone_from(&call.caller.session);
             client.capabilities.clone_from(&passing.capabilities);
-            let ask = ask_for(compiled, tool, &text, &arguments, passing);
+            let ask = ask_for(compiled, tool, &text, &arguments, passing, caller_headers);
             run_upstream(server, tool, &client, ask, call.events).instrument(span).await?
         };
         accounting.run_ended = Some(Instant::now());
@@ -491,6 +493,7 @@ fn ask_for(
     text: &str,
     arguments: &Map<String, Value>,
     passing: ForwardedContext,
+    caller_headers: Option<CallerHeaders>,
 ) -> UpstreamRequest {
     let name = tool.name.tool();
     let mut params = String::with_capacity(text.len() + name.len() + passing.params.len() + 32);
@@ -512,6 +515,7 @@ fn ask_for(
         wants_progress: passing.wants_progress || tool.limits.depend_on_progress(),
         mirrored: compiled.mirrored(arguments),
         origin: passing.origin,
+        caller_headers,
     }
 }
 

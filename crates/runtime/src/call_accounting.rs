@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_model::{
-    CallError, CallErrorKind, CallId, CallOutcome, CallRecord, Caller, CanonicalName,
+    CallError, CallErrorKind, CallId, CallOutcome, CallRecord, Caller, CanonicalName, Plan,
+    RecordedCaller, RecordedContents, RecordedPolicy,
 };
+use switchboard_registry::CatalogTool;
 use switchboard_telemetry::{CallFinished, ToolMeter, end_call_span};
 use tokio::time::Instant;
 use tracing::Span;
@@ -13,6 +15,7 @@ use tracing::Span;
 use crate::board::Board;
 use crate::call_log::{error_text, log_call};
 use crate::call_result::{CallFailed, RawCallResult, RawReport, ResultHandle};
+use crate::snapshot::Snapshot;
 
 /// Maximum number of characters of an error message in a record.
 const MAX_RECORDED_MESSAGE: usize = 2000;
@@ -58,8 +61,14 @@ pub(crate) struct CallAccounting<'a> {
     started_at_ms: i64,
     pub(crate) caller: Arc<Caller>,
     pub(crate) requested: String,
+    plan: Arc<Plan>,
+    policy: RecordedPolicy,
     revision: u64,
     argument_digest: String,
+    /// Which contents of the call are recorded.
+    keeps: RecordedContents,
+    /// The arguments as the caller gave them, if they are recorded.
+    arguments: Option<String>,
     pub(crate) tool: Option<CanonicalName>,
     pub(crate) meter: Option<Arc<ToolMeter>>,
     pub(crate) span: Span,
@@ -79,7 +88,7 @@ impl<'a> CallAccounting<'a> {
         requested: &str,
         arguments: &str,
         caller: Arc<Caller>,
-        revision: u64,
+        snapshot: &Snapshot,
     ) -> Self {
         let digest = blake3::hash(arguments.as_bytes());
         let mut id = uuid::Uuid::encode_buffer();
@@ -90,8 +99,16 @@ impl<'a> CallAccounting<'a> {
             started_at_ms: jiff::Timestamp::now().as_millisecond(),
             caller,
             requested: recorded_name(requested),
-            revision,
+            plan: snapshot.plan().clone(),
+            policy: RecordedPolicy {
+                configured: None,
+                mode: None,
+                digest: snapshot.policy_digest().clone(),
+            },
+            revision: snapshot.catalog().revision(),
             argument_digest: digest.to_hex().as_str().to_owned(),
+            keeps: RecordedContents::default(),
+            arguments: None,
             tool: None,
             meter: None,
             span: Span::none(),
@@ -105,6 +122,15 @@ impl<'a> CallAccounting<'a> {
         }
     }
 
+    /// Notes the tool that the call was resolved to. `arguments` are those of the caller.
+    pub(crate) fn resolved(&mut self, tool: &CatalogTool, arguments: &str) {
+        self.tool = Some(tool.name.clone());
+        self.policy.configured = Some(tool.configured.as_str().into());
+        self.policy.mode = Some(tool.mode.as_str().into());
+        self.keeps = tool.record;
+        self.arguments = tool.record.arguments.then(|| arguments.to_owned());
+    }
+
     pub(crate) async fn close(mut self, result: Result<RawCallResult, CallFailed>) -> RawReport {
         let (outcome, message) = match &result {
             Ok(answer) if answer.head.is_error => (CallOutcome::ToolError, error_text(answer)),
@@ -114,7 +140,11 @@ impl<'a> CallAccounting<'a> {
                 (CallOutcome::Failed(error.kind), Some(message))
             }
         };
-        let record = self.record(outcome, message);
+        let mut record = self.record(outcome, message);
+        if let Some(answer) = result.as_ref().ok().filter(|_| self.keeps.results) {
+            let redaction = &self.board.record_redaction;
+            record.result = Some(redaction.content(&self.plan, answer.as_str()));
+        }
         self.is_closed = true;
         let (wait, run) = (record.wait, record.run);
         self.board.recorder.record(record).await;
@@ -143,16 +173,28 @@ impl<'a> CallAccounting<'a> {
             let run = self.run_started.map(|_| run);
             meter.count(&CallFinished { outcome: outcome.as_str(), wait, run });
         }
+        let redaction = &self.board.record_redaction;
+        let message = message.map(|message| redaction.message(&self.plan, &message));
+        let arguments = self.arguments.take();
+        let caller = &self.caller;
         let record = CallRecord {
             id: self.id.clone(),
             started_at_ms: self.started_at_ms,
-            face: self.caller.face,
-            principal: Some(self.caller.principal.clone()),
-            client: self.caller.client.name.clone(),
+            face: caller.face,
+            caller: RecordedCaller {
+                principal: Some(caller.principal.clone()),
+                person: Some(caller.person().clone()),
+                owner: Some(caller.owner.clone()),
+                key: caller.identity.key.clone(),
+                client: caller.client.name.clone(),
+                client_version: caller.client.version.clone(),
+                agent: caller.agent.clone(),
+            },
             session: self.caller.session.clone(),
             tool: self.tool.clone(),
             requested: std::mem::take(&mut self.requested),
             revision: self.revision,
+            policy: Some(self.policy.clone()),
             argument_digest: std::mem::take(&mut self.argument_digest),
             outcome,
             message,
@@ -160,6 +202,8 @@ impl<'a> CallAccounting<'a> {
             run,
             result_bytes: self.result_bytes,
             result_handle: self.whole_result.as_ref().map(|handle| handle.0.clone()),
+            arguments: arguments.map(|json| redaction.content(&self.plan, &json)),
+            result: None,
         };
         log_call(&record);
         record

@@ -6,6 +6,8 @@ use switchboard_model::{CallError, CallErrorKind, render_duration};
 use switchboard_registry::{CatalogTool, Unresolved};
 use switchboard_store::StoreError;
 
+use crate::caller_headers::RefusedHeader;
+
 pub(crate) fn described(tool: &CatalogTool) -> String {
     if tool.name.server().is_local() {
         format!("tool '{}' (local tool)", tool.name.tool())
@@ -98,4 +100,10 @@ pub(crate) fn not_kept(tool: &CatalogTool, error: &StoreError) -> CallError {
     }
     tracing::error!(error = error.in_full(), "a result could not be kept");
     CallError::new(CallErrorKind::Internal, message)
+}
+
+/// The caller has no value for a header that the server wants.
+pub(crate) fn header_refused(tool: &CatalogTool, refused: &RefusedHeader) -> CallError {
+    let message = format!("{} was not called: {refused}", described(tool));
+    CallError::new(CallErrorKind::Blocked, message).with_operator_hint(refused.way_out())
 }

@@ -15,6 +15,13 @@ const SHORTEST: usize = 6;
 /// Maximum size of the compiled secrets. A configuration with ten thousand servers stays far below it.
 const MAX_COMPILED_BYTES: usize = 256 << 20;
 
+/// Credentials that no configuration names: keys of this board, tokens in headers, JSON web tokens.
+const CREDENTIALS: [&str; 3] = [
+    r"sbk_[A-Za-z0-9_-]{20,}",
+    r"(?i)\b(?:bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}",
+    r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*",
+];
+
 /// The redaction of one configuration.
 #[derive(Debug)]
 pub(crate) struct CheckRedaction {
@@ -25,10 +32,20 @@ pub(crate) struct CheckRedaction {
 impl CheckRedaction {
     /// Compiles the secrets and the patterns. The error quotes neither.
     pub(crate) fn new(plan: &Plan) -> Result<Self, &'static str> {
+        Self::with(plan, std::iter::empty())
+    }
+
+    /// The redaction of records: also what `records.redact` matches, and whatever looks like a credential.
+    pub(crate) fn for_records(plan: &Plan) -> Result<Self, &'static str> {
+        let own = plan.records.redact.iter().map(String::as_str);
+        Self::with(plan, own.chain(CREDENTIALS))
+    }
+
+    fn with<'p>(plan: &'p Plan, more: impl Iterator<Item = &'p str>) -> Result<Self, &'static str> {
         let forms = forms(&secrets_of(plan));
         let secrets = (!forms.is_empty()).then(|| compile(&forms.join("|"))).transpose()?;
-        let patterns = plan.threat_protection.redact.iter().map(|pattern| compile(pattern));
-        Ok(Self { secrets, patterns: patterns.collect::<Result<_, _>>()? })
+        let patterns = plan.threat_protection.redact.iter().map(String::as_str).chain(more);
+        Ok(Self { secrets, patterns: patterns.map(compile).collect::<Result<_, _>>()? })
     }
 
     /// The text without secrets.
@@ -113,6 +130,18 @@ mod tests {
         check(&[], "a tok%2Fen+%221%22 b", "a *** b");
         check(&[], r#"{"a":"tok/en \"1\""}"#, r#"{"a":"***"}"#);
         check(&[], "tok/en", "tok/en");
+    }
+
+    #[test]
+    fn records_have_nothing_that_looks_like_a_credential() {
+        let mut plan = Plan::default();
+        plan.records.redact = vec!["card-[0-9]+".into()];
+        let redaction = CheckRedaction::for_records(&plan).unwrap();
+        let check = |text: &str, expected: &str| assert_eq!(redaction.redact(text), expected);
+        check("key sbk_abcdefghijklmnopqrstuvwxyz0123456789ABCDEFG.", "key ***.");
+        check("Authorization: Bearer abc.def-ghi", "Authorization: ***");
+        check("eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln here", "*** here");
+        check("the bearer of bad news, card-42", "the bearer of bad news, ***");
     }
 
     #[test]

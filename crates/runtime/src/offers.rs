@@ -11,10 +11,13 @@ use switchboard_mcp_client::{
     Connection, EventSender, Features, Listed, ListedEntries, RawResult, RequestFailure,
     UpstreamRequest,
 };
-use switchboard_model::{ConnectError, ConnectErrorKind, Era, JsonText, ServerName, Sharing};
+use switchboard_model::{
+    Caller, ConnectError, ConnectErrorKind, Era, JsonText, ServerName, Sharing,
+};
 use tokio::sync::broadcast;
 
 use crate::board::Board;
+use crate::caller_headers::caller_headers;
 use crate::connection_pool::ClientProfile;
 use crate::running::{Overdue, Running};
 use crate::server::Server;
@@ -113,6 +116,8 @@ pub enum PassFailure {
     /// The server does not exist or cannot be reached.
     Unavailable(String),
     Timeout(String),
+    /// The caller lacks what the server wants to know of it; nothing was sent.
+    Refused(String),
     Server(RequestFailure),
 }
 
@@ -122,13 +127,14 @@ impl Board {
         self.outgoing().news.subscribe()
     }
 
-    /// Forwards a request to a server of the configuration, or to one that the requesting session attached. Dropping
-    /// the future cancels it.
+    /// Forwards a request of a caller to a server of the configuration, or to one that the requesting session attached.
+    /// Dropping the future cancels it.
     pub async fn pass(
         &self,
         server: &ServerName,
+        caller: &Caller,
         client: &ClientProfile,
-        ask: UpstreamRequest,
+        mut ask: UpstreamRequest,
         events: Option<EventSender>,
     ) -> Result<RawResult, PassFailure> {
         let method = ask.method;
@@ -138,6 +144,10 @@ impl Board {
             let message = format!("MCP server '{server}' is no longer configured");
             return Err(PassFailure::Unavailable(message));
         };
+        ask.caller_headers = caller_headers(held.0.spec(), caller).map_err(|refused| {
+            let message = format!("{method} was not sent: {refused}; {}", refused.way_out());
+            PassFailure::Refused(message)
+        })?;
         let (connection, _keeps_it_open) =
             held.0.connection_for(client).await.map_err(|reason| {
                 let message = format!("MCP server '{server}' cannot be reached: {reason}");

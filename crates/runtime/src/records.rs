@@ -4,13 +4,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use switchboard_model::CallRecord;
-use switchboard_store::{Retention, Store};
+use switchboard_model::{CallRecord, RecordsPlan, render_duration};
+use switchboard_store::{Pruned, Retention, Store};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
 use crate::result_cap::KEPT_RESULTS;
+use crate::snapshot::PublishedSnapshot;
 
 /// Capacity of the writer's inbox, and of the records that it could not write yet. When both are full, further records
 /// are dropped and counted.
@@ -22,6 +23,8 @@ const GATHER: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_secs(1);
 const PRUNE_EVERY: Duration = Duration::from_mins(10);
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+/// Prunes also after this many records, so that a busy board exceeds the configured number by little.
+const PRUNE_AFTER: u64 = 10_000;
 
 enum RecorderCommand {
     Record(Box<CallRecord>),
@@ -39,11 +42,12 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Starts the writer task. It ends when the recorder is dropped.
-    pub(crate) fn start(store: Store) -> Self {
+    /// Starts the writer task. It ends when the recorder is dropped. The retention is that of the published configuration.
+    pub(crate) fn start(store: Store, published: PublishedSnapshot) -> Self {
         let (inbox, records) = mpsc::channel(WAITING_RECORDS);
         let (writer, is_wanted) = (TaskTracker::new(), Arc::new(Notify::new()));
-        let writing = Writer { store: store.clone(), pending: VecDeque::new() };
+        let (pending, since_pruning) = (VecDeque::new(), 0);
+        let writing = Writer { store: store.clone(), published, pending, since_pruning };
         writer.spawn(writing.run(records, is_wanted.clone()));
         Self { inbox, store, is_wanted, _writer: writer }
     }
@@ -84,6 +88,9 @@ impl Recorder {
 
 struct Writer {
     store: Store,
+    published: PublishedSnapshot,
+    /// Records that were written since the last pruning.
+    since_pruning: u64,
     /// Records that are not written yet, oldest first.
     pending: VecDeque<CallRecord>,
 }
@@ -110,8 +117,12 @@ impl Writer {
             }
             if self.store.outage().is_none() {
                 self.write().await;
-                if tokio::time::Instant::now() >= prune_at && self.store.outage().is_none() {
-                    prune(&self.store).await;
+                let plan = self.published.load().plan().clone();
+                let is_due = tokio::time::Instant::now() >= prune_at
+                    || self.since_pruning >= PRUNE_AFTER.min(plan.records.max_count.max(100));
+                if is_due && self.store.outage().is_none() {
+                    prune(&self.store, &plan.records).await;
+                    self.since_pruning = 0;
                     prune_at = tokio::time::Instant::now() + PRUNE_EVERY;
                 }
             }
@@ -128,6 +139,7 @@ impl Writer {
         while !self.pending.is_empty() {
             let count = self.pending.len().min(RECORDS_PER_WRITE);
             let some: Vec<_> = self.pending.drain(..count).collect();
+            self.since_pruning += some.len() as u64;
             let Err(error) = self.store.record_calls(&some).await else { continue };
             if error.is_outage() {
                 for record in some.into_iter().rev() {
@@ -176,15 +188,30 @@ async fn gather(
     }
 }
 
-async fn prune(store: &Store) {
+async fn prune(store: &Store, records: &RecordsPlan) {
     let now = jiff::Timestamp::now().as_millisecond();
+    let max_age = i64::try_from(records.max_age.as_millis()).unwrap_or(i64::MAX);
     let retention = Retention {
-        calls_older_than_ms: now - 30 * DAY_MS,
-        max_calls: 100_000,
+        calls_older_than_ms: now.saturating_sub(max_age),
+        max_calls: records.max_count,
+        max_content_bytes: records.max_content_bytes,
         results_older_than_ms: now - DAY_MS,
         max_result_bytes_total: KEPT_RESULTS.total_bytes,
     };
-    if let Err(error) = store.prune(&retention).await {
-        tracing::warn!(error = error.in_full(), "old call records could not be removed");
+    match store.prune(&retention).await {
+        Ok(Pruned { calls: 0, contents: 0, .. }) => {}
+        Ok(Pruned { calls, contents, .. }) => {
+            switchboard_telemetry::records_pruned(calls);
+            tracing::info!(
+                calls,
+                contents,
+                max_age = render_duration(records.max_age),
+                max_count = records.max_count,
+                "the oldest call records were deleted, as `records` says"
+            );
+        }
+        Err(error) => {
+            tracing::warn!(error = error.in_full(), "old call records could not be removed");
+        }
     }
 }

@@ -15,7 +15,7 @@ pub struct RefusedCall<'a> {
     pub requested: &'a str,
     /// The tool of that name, if the caller may know that it exists.
     pub tool: Option<&'a CatalogTool>,
-    /// The text of a JSON object; `null` counts as an empty one. Only a digest of it is kept.
+    /// The text of a JSON object; `null` counts as an empty one. Kept as a digest, and as it is where the tool's `record.arguments` is set.
     pub arguments: &'a str,
     pub caller: Arc<Caller>,
     /// The error for the caller.
@@ -29,9 +29,10 @@ impl Board {
         let published = self.published.load_full();
         let RefusedCall { requested, tool, arguments, caller, error } = refused;
         let arguments = if arguments == "null" { "{}" } else { arguments };
-        let revision = published.catalog().revision();
-        let mut accounting = CallAccounting::open(self, requested, arguments, caller, revision);
-        accounting.tool = tool.map(|tool| tool.name.clone());
+        let mut accounting = CallAccounting::open(self, requested, arguments, caller, &published);
+        if let Some(tool) = tool {
+            accounting.resolved(tool, arguments);
+        }
         // The caller may have seen an earlier version of the tool, whose schema must not be compiled.
         let now = |tool: &CatalogTool| {
             published.catalog().exactly_for(tool.owner.as_deref(), &tool.name).ok()

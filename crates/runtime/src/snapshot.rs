@@ -15,6 +15,7 @@ use switchboard_view::{Index, Past, Scope, ScopeFault, Selection, ServerToolsets
 use crate::attachments::Attached;
 use crate::cached_view::{CachedView, ViewCache};
 use crate::offers::Offers;
+use crate::policy_digest::policy_digest;
 use crate::prompts_resources::{ListKind, PromptsResources};
 use crate::server::{Server, Servers};
 
@@ -40,6 +41,8 @@ pub struct Snapshot {
 struct SnapshotContent {
     version: u64,
     plan: Arc<Plan>,
+    /// The digest of the plan, for records.
+    policy: Arc<str>,
     exposure: Exposure,
     catalog: Arc<Catalog>,
     index: Arc<Index>,
@@ -59,7 +62,7 @@ struct SnapshotContent {
 impl SnapshotContent {
     fn new(
         version: u64,
-        plan: Arc<Plan>,
+        (plan, policy): (Arc<Plan>, Arc<str>),
         exposure: Exposure,
         catalog: Arc<Catalog>,
         offers: Vec<(ServerName, Arc<Offers>)>,
@@ -73,6 +76,7 @@ impl SnapshotContent {
         Self {
             version,
             plan,
+            policy,
             exposure,
             catalog,
             index: Arc::new(index),
@@ -98,6 +102,8 @@ impl Snapshot {
     /// A snapshot of tools without servers, for decisions that need no connection.
     pub fn of_catalog(plan: Arc<Plan>, exposure: Exposure, catalog: Arc<Catalog>) -> Self {
         let (compiled, quarantined) = (Arc::default(), Arc::default());
+        let policy = policy_digest(&plan);
+        let plan = (plan, policy);
         let content =
             SnapshotContent::new(0, plan, exposure, catalog, Vec::new(), compiled, quarantined);
         Self { content: Arc::new(content), servers: Servers::new(), attached: Vec::new() }
@@ -135,6 +141,12 @@ impl Snapshot {
             Arc::new(CompiledTools::after(&before.compiled, &before.catalog, &catalog))
         };
         let version = before.version + 1;
+        let policy = if Arc::ptr_eq(&before.plan, &plan) {
+            before.policy.clone()
+        } else {
+            policy_digest(&plan)
+        };
+        let plan = (plan, policy);
         let content =
             SnapshotContent::new(version, plan, exposure, catalog, offers, compiled, quarantined);
         Self { content: Arc::new(content), servers, attached }
@@ -149,6 +161,11 @@ impl Snapshot {
     /// The configuration.
     pub fn plan(&self) -> &Arc<Plan> {
         &self.content.plan
+    }
+
+    /// The digest of the configuration, as records have it.
+    pub fn policy_digest(&self) -> &Arc<str> {
+        &self.content.policy
     }
 
     /// The exposure: which tools and toolsets a client sees at first.

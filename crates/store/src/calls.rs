@@ -6,10 +6,10 @@ use sqlx::sqlite::{Sqlite, SqliteRow};
 use sqlx::{QueryBuilder, Row};
 use switchboard_model::{CallId, CallOutcome, CallRecord, CanonicalName};
 
-use crate::rows::{bind_call, call_from_row, canonical_name};
+use crate::rows::{bind_call, bind_contents, call_from_row, canonical_name};
 use crate::{Store, StoreError};
 
-const COLUMNS: [&str; 17] = [
+const COLUMNS: [&str; 25] = [
     "id",
     "started_at_ms",
     "face",
@@ -27,7 +27,19 @@ const COLUMNS: [&str; 17] = [
     "session",
     "principal",
     "client",
+    "person",
+    "owner",
+    "key_name",
+    "client_version",
+    "agent",
+    "configured",
+    "mode",
+    "policy",
 ];
+
+/// A record with its contents, for every query of records.
+pub(crate) const SELECT: &str = "SELECT calls.*, arguments_text, arguments_size, arguments_cut, result_text, result_size, result_cut
+     FROM calls LEFT JOIN call_contents ON call_contents.id = calls.id WHERE 1 = 1";
 
 /// Numbers of rows of one INSERT, largest first. Each statement is a round trip to the connection's thread, so many
 /// records share one. A batch is split into these few sizes, because every other length would need a prepared statement
@@ -36,6 +48,10 @@ const ROWS_AT_ONCE: [usize; 4] = [64, 16, 4, 1];
 
 static INSERTS: LazyLock<[(usize, String); 4]> =
     LazyLock::new(|| ROWS_AT_ONCE.map(|rows| (rows, insert(rows))));
+
+const INSERT_CONTENTS: &str = "INSERT INTO call_contents
+     (id, arguments_text, arguments_size, arguments_cut, result_text, result_size, result_cut, stored_bytes)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (id) DO NOTHING";
 
 /// Selects call records.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -50,8 +66,19 @@ pub struct CallFilter {
     pub sessions: Vec<String>,
     /// Only calls with this outcome.
     pub outcome: Option<CallOutcome>,
+    /// Only calls that this principal made: its id, or the name of its API key.
+    pub principal: Option<String>,
+    /// Only calls of this person.
+    pub person: Option<String>,
+    /// Only calls in sessions of this owner, or made by it without a session.
+    pub owner: Option<String>,
+    /// Only calls that this principal made itself, and calls that others made in its sessions. Unlike the other fields
+    /// this is no choice of the reader, but what it may see.
+    pub visible_to: Option<String>,
     /// Only calls that arrived at this time or later, in milliseconds since 1970.
     pub since_ms: Option<i64>,
+    /// Only calls that arrived before this time.
+    pub until_ms: Option<i64>,
     /// Only calls that ended at this time or later. A record is written when its call ends, so this finds new records,
     /// also of calls that began long ago. It reads every record.
     pub ended_since_ms: Option<i64>,
@@ -83,7 +110,32 @@ impl Store {
                 rest = others;
             }
         }
+        for record in records.iter().filter(|it| it.arguments.is_some() || it.result.is_some()) {
+            let insert = bind_contents(sqlx::query(INSERT_CONTENTS), record);
+            insert.execute(write.on()).await.map_err(|error| write.fault(error))?;
+        }
         write.commit().await
+    }
+
+    /// The record of one call.
+    ///
+    /// An unknown word in it is treated as [`Store::recent_calls`] does.
+    pub async fn call(
+        &self,
+        id: &CallId,
+        visible_to: Option<&str>,
+    ) -> Result<Option<CallRecord>, StoreError> {
+        let mut query = QueryBuilder::new(SELECT);
+        query.push(" AND calls.id = ").push_bind(&id.0);
+        if let Some(principal) = visible_to {
+            push_visible(&mut query, principal);
+        }
+        query
+            .build()
+            .try_map(|row: SqliteRow| call_from_row(&row))
+            .fetch_optional(&self.pool)
+            .await
+            .map_err(|error| self.fault("read a call", error))
     }
 
     /// The records that match the filter, newest first: by id, which begins with the time of arrival.
@@ -92,7 +144,14 @@ impl Store {
     /// with the unknown word in its message. An unknown face (the way in: MCP, HTTP, command line, turn) fails the query
     /// with [`StoreError::Unreadable`].
     pub async fn recent_calls(&self, filter: &CallFilter) -> Result<Vec<CallRecord>, StoreError> {
-        select(filter)
+        let mut query = QueryBuilder::new(SELECT);
+        push_filter(&mut query, filter);
+        if let Some(before) = &filter.before {
+            query.push(" AND calls.id < (SELECT id FROM calls WHERE id = ");
+            query.push_bind(&before.0).push(")");
+        }
+        query.push(" ORDER BY calls.id DESC LIMIT ").push_bind(i64::from(filter.limit));
+        query
             .build()
             .try_map(|row: SqliteRow| call_from_row(&row))
             .fetch_all(&self.pool)
@@ -126,8 +185,8 @@ fn insert(rows: usize) -> String {
     )
 }
 
-fn select(filter: &CallFilter) -> QueryBuilder<Sqlite> {
-    let mut query = QueryBuilder::new("SELECT * FROM calls WHERE 1 = 1");
+/// Adds the conditions of a filter, except its page.
+pub(crate) fn push_filter(query: &mut QueryBuilder<Sqlite>, filter: &CallFilter) {
     if let Some(tool) = &filter.tool {
         query.push(" AND (tool = ").push_bind(tool);
         query.push(" OR requested = ").push_bind(tool);
@@ -146,15 +205,31 @@ fn select(filter: &CallFilter) -> QueryBuilder<Sqlite> {
     if let Some(outcome) = filter.outcome {
         query.push(" AND outcome = ").push_bind(outcome.as_str());
     }
+    if let Some(principal) = &filter.principal {
+        query.push(" AND (principal = ").push_bind(principal);
+        query.push(" OR key_name = ").push_bind(principal).push(")");
+    }
+    if let Some(person) = &filter.person {
+        query.push(" AND person = ").push_bind(person);
+    }
+    if let Some(owner) = &filter.owner {
+        query.push(" AND owner = ").push_bind(owner);
+    }
+    if let Some(principal) = &filter.visible_to {
+        push_visible(query, principal);
+    }
     if let Some(since) = filter.since_ms {
         query.push(" AND started_at_ms >= ").push_bind(since);
+    }
+    if let Some(until) = filter.until_ms {
+        query.push(" AND started_at_ms < ").push_bind(until);
     }
     if let Some(since) = filter.ended_since_ms {
         query.push(" AND started_at_ms + (wait_ns + run_ns) / 1000000 >= ").push_bind(since);
     }
-    if let Some(before) = &filter.before {
-        query.push(" AND id < (SELECT id FROM calls WHERE id = ").push_bind(&before.0).push(")");
-    }
-    query.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(filter.limit));
-    query
+}
+
+fn push_visible(query: &mut QueryBuilder<Sqlite>, principal: &str) {
+    query.push(" AND (principal = ").push_bind(principal);
+    query.push(" OR owner = ").push_bind(principal).push(")");
 }

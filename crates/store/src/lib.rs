@@ -11,6 +11,7 @@
 //! - The caller provides the time; nothing here reads a clock to decide what is old.
 //! - Any number of processes may use one directory at the same time.
 
+mod call_export;
 mod calls;
 mod clients;
 mod content_checks;
@@ -35,6 +36,7 @@ mod sessions;
 mod source_servers;
 mod store;
 
+pub use call_export::{CallExport, ExportError};
 pub use calls::CallFilter;
 pub use clients::StoredClient;
 pub use content_checks::ContentCheckFilter;

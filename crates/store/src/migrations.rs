@@ -24,6 +24,7 @@ const FILES: &[(&str, &str)] = &[
     ("0012_key_access", include_str!("../migrations/sqlite/0012_key_access.sql")),
     ("0013_grants", include_str!("../migrations/sqlite/0013_grants.sql")),
     ("0014_source_servers", include_str!("../migrations/sqlite/0014_source_servers.sql")),
+    ("0015_who_called_what", include_str!("../migrations/sqlite/0015_who_called_what.sql")),
 ];
 
 pub(crate) static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {

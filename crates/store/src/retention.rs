@@ -15,6 +15,8 @@ pub struct Retention {
     pub calls_older_than_ms: i64,
     /// Of the rest, this many of the newest are kept.
     pub max_calls: u64,
+    /// Recorded arguments and results are kept up to this total size; the newest stay.
+    pub max_content_bytes: u64,
     /// Results stored before this time are deleted.
     pub results_older_than_ms: i64,
     /// Of the rest, the newest are kept up to this total size.
@@ -26,6 +28,8 @@ pub struct Retention {
 pub struct Pruned {
     /// Deleted call records.
     pub calls: u64,
+    /// Call records whose arguments and results were deleted, while the record stays.
+    pub contents: u64,
     /// Deleted results.
     pub results: u64,
 }
@@ -35,16 +39,18 @@ impl Store {
     pub async fn prune(&self, retention: &Retention) -> Result<Pruned, StoreError> {
         let mut write = self.write("prune").await?;
         let calls = prune_calls(write.on(), retention).await.map_err(|error| write.fault(error))?;
+        let contents =
+            prune_contents(write.on(), retention).await.map_err(|error| write.fault(error))?;
         let results =
             prune_results(write.on(), retention).await.map_err(|error| write.fault(error))?;
         write.commit().await?;
-        if results > 0
+        if results + contents > 0
             && let Err(error) = self.give_back_pages().await
         {
             // The entries are deleted; shrinking the file can wait.
             tracing::debug!(file = %self.file.display(), %error, "could not shrink the database");
         }
-        Ok(Pruned { calls, results })
+        Ok(Pruned { calls, contents, results })
     }
 
     async fn give_back_pages(&self) -> Result<(), StoreError> {
@@ -69,6 +75,12 @@ async fn prune_calls(on: &mut SqliteConnection, retention: &Retention) -> Result
         None => sqlx::query("DELETE FROM calls"),
     };
     let old = delete.execute(&mut *on).await?.rows_affected();
+    // The contents of deleted records never outlive them.
+    let contents = match &young {
+        Some(id) => sqlx::query("DELETE FROM call_contents WHERE id < $1").bind(id),
+        None => sqlx::query("DELETE FROM call_contents"),
+    };
+    contents.execute(&mut *on).await?;
     let first_too_many: Option<String> =
         sqlx::query_scalar("SELECT id FROM calls ORDER BY id DESC LIMIT 1 OFFSET $1")
             .bind(signed(retention.max_calls))
@@ -76,11 +88,30 @@ async fn prune_calls(on: &mut SqliteConnection, retention: &Retention) -> Result
             .await?;
     let Some(id) = first_too_many else { return Ok(old) };
     let too_many = sqlx::query("DELETE FROM calls WHERE id <= $1")
-        .bind(id)
+        .bind(&id)
         .execute(&mut *on)
         .await?
         .rows_affected();
+    sqlx::query("DELETE FROM call_contents WHERE id <= $1").bind(&id).execute(&mut *on).await?;
     Ok(old + too_many)
+}
+
+async fn prune_contents(
+    on: &mut SqliteConnection,
+    retention: &Retention,
+) -> Result<u64, sqlx::Error> {
+    let newest_too_many: Option<String> = sqlx::query_scalar(
+        "SELECT id FROM (
+             SELECT id, SUM(stored_bytes) OVER (ORDER BY id DESC) AS with_newer FROM call_contents
+         ) AS sums
+         WHERE with_newer > $1 ORDER BY id DESC LIMIT 1",
+    )
+    .bind(signed(retention.max_content_bytes))
+    .fetch_optional(&mut *on)
+    .await?;
+    let Some(id) = newest_too_many else { return Ok(0) };
+    let deleted = sqlx::query("DELETE FROM call_contents WHERE id <= $1").bind(id);
+    Ok(deleted.execute(&mut *on).await?.rows_affected())
 }
 
 async fn prune_results(

@@ -9,7 +9,8 @@ use sqlx::query::Query;
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteRow};
 use switchboard_model::{
     CallErrorKind, CallId, CallOutcome, CallRecord, CanonicalName, CheckHook, ContentCheckRecord,
-    Era, Face, FoundServer, HttpTransport, JsonText, Secret, ServerName, ToolDescriptor,
+    Era, Face, FoundServer, HttpTransport, JsonText, RecordedCaller, RecordedContent,
+    RecordedPolicy, Secret, ServerName, ToolDescriptor,
 };
 
 use crate::{StoredClient, StoredKey, StoredSession};
@@ -52,8 +53,39 @@ pub(crate) fn bind_call<'q>(insert: Insert<'q>, record: &'q CallRecord) -> Inser
         .bind(signed(record.result_bytes))
         .bind(record.result_handle.as_deref())
         .bind(record.session.as_deref())
-        .bind(record.principal.as_deref())
-        .bind(record.client.as_deref())
+        .bind(record.caller.principal.as_deref())
+        .bind(record.caller.client.as_deref())
+        .bind(record.caller.person.as_deref())
+        .bind(record.caller.owner.as_deref())
+        .bind(record.caller.key.as_deref())
+        .bind(record.caller.client_version.as_deref())
+        .bind(record.caller.agent.as_deref())
+        .bind(record.policy.as_ref().and_then(|policy| policy.configured.as_deref()))
+        .bind(record.policy.as_ref().and_then(|policy| policy.mode.as_deref()))
+        .bind(record.policy.as_ref().map(|policy| &*policy.digest))
+}
+
+/// Binds the contents of a record in the order of the columns of `call_contents`.
+pub(crate) fn bind_contents<'q>(insert: Insert<'q>, record: &'q CallRecord) -> Insert<'q> {
+    let mut insert = insert.bind(&record.id.0);
+    let mut stored = 0;
+    for content in [&record.arguments, &record.result] {
+        let content = content.as_ref();
+        stored += content.map_or(0, |content| content.text.len() as u64);
+        insert = insert
+            .bind(content.map(|content| content.text.as_str()))
+            .bind(content.map(|content| signed(content.bytes)))
+            .bind(content.map(|content| i64::from(content.is_cut)));
+    }
+    insert.bind(signed(stored))
+}
+
+fn content(row: &SqliteRow, columns: [&str; 3]) -> Result<Option<RecordedContent>, sqlx::Error> {
+    let [text, size, cut] = columns;
+    let Some(text) = row.try_get::<Option<String>, _>(text)? else { return Ok(None) };
+    let bytes = unsigned(row.try_get::<Option<i64>, _>(size)?.unwrap_or_default());
+    let is_cut = row.try_get::<Option<i64>, _>(cut)?.unwrap_or_default() != 0;
+    Ok(Some(RecordedContent { text, bytes, is_cut }))
 }
 
 /// A record from a row of `calls`.
@@ -78,12 +110,27 @@ pub(crate) fn call_from_row(row: &SqliteRow) -> Result<CallRecord, sqlx::Error> 
             .into_iter()
             .find(|known| known.as_str() == face)
             .ok_or_else(|| meaningless(format!("there is no face {face:?}")))?,
-        principal: shared("principal")?,
-        client: shared("client")?,
+        caller: RecordedCaller {
+            principal: shared("principal")?,
+            person: shared("person")?,
+            owner: shared("owner")?,
+            key: shared("key_name")?,
+            client: shared("client")?,
+            client_version: shared("client_version")?,
+            agent: shared("agent")?,
+        },
         session: shared("session")?,
         tool: canonical_name(row.try_get("server")?, row.try_get("tool")?)?,
         requested: row.try_get("requested")?,
         revision: unsigned(row.try_get("revision")?),
+        policy: match shared("policy")? {
+            Some(digest) => Some(RecordedPolicy {
+                configured: row.try_get::<Option<String>, _>("configured")?.map(Into::into),
+                mode: row.try_get::<Option<String>, _>("mode")?.map(Into::into),
+                digest,
+            }),
+            None => None,
+        },
         argument_digest: row.try_get("argument_digest")?,
         outcome,
         message,
@@ -91,6 +138,8 @@ pub(crate) fn call_from_row(row: &SqliteRow) -> Result<CallRecord, sqlx::Error> 
         run: Duration::from_nanos(unsigned(row.try_get("run_ns")?)),
         result_bytes: unsigned(row.try_get("result_bytes")?),
         result_handle: row.try_get("result_handle")?,
+        arguments: content(row, ["arguments_text", "arguments_size", "arguments_cut"])?,
+        result: content(row, ["result_text", "result_size", "result_cut"])?,
     })
 }
 

@@ -18,6 +18,7 @@ const CATALOG_TOOLS: &str = "switchboard_catalog_tools";
 const CATALOG_REVISION: &str = "switchboard_catalog_revision";
 const SERVER_UP: &str = "switchboard_server_up";
 const RECORDS_DROPPED: &str = "switchboard_call_records_dropped_total";
+const RECORDS_PRUNED: &str = "switchboard_call_records_pruned_total";
 const STORE_UP: &str = "switchboard_store_up";
 const STORE_WRITE_FAILURES: &str = "switchboard_store_write_failures_total";
 const MODEL_REQUESTS: &str = "switchboard_model_requests_total";
@@ -79,6 +80,7 @@ fn describe() {
     describe_gauge!(CATALOG_REVISION, "Revision of the catalog");
     describe_gauge!(SERVER_UP, "1 while the server can be reached");
     describe_counter!(RECORDS_DROPPED, "Call records that could not be kept");
+    describe_counter!(RECORDS_PRUNED, "Call records that were deleted by age or number");
     describe_gauge!(STORE_UP, "1 while the store takes writes");
     describe_counter!(STORE_WRITE_FAILURES, "Writes that the store did not take, by reason");
     describe_counter!(MODEL_REQUESTS, "Requests to models by provider and outcome");
@@ -187,6 +189,11 @@ pub fn server_state(server: &str, is_up: bool) {
 /// Counts records that were dropped because the store was too slow.
 pub fn records_dropped(count: u64) {
     counter!(RECORDS_DROPPED).increment(count);
+}
+
+/// Counts records that were deleted by age or number.
+pub fn records_pruned(count: u64) {
+    counter!(RECORDS_PRUNED).increment(count);
 }
 
 /// Sets whether the store accepts writes.

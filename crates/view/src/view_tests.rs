@@ -70,6 +70,7 @@ pub(crate) fn server(name: &str) -> ServerPlan {
             endpoint,
             place: "true".into(),
             referenced: Vec::new(),
+            caller_headers: Vec::new(),
             era: EraChoice::Auto,
             connect_timeout: Duration::from_secs(1),
             sharing: switchboard_model::Sharing::Shared,
@@ -86,6 +87,7 @@ pub(crate) fn server(name: &str) -> ServerPlan {
         poll_interval: None,
         validate_arguments: true,
         content_check: switchboard_model::ContentCheckOverlay::default(),
+        record: switchboard_model::RecordOverlay::default(),
         discovered: None,
     }
 }

@@ -165,6 +165,7 @@ async fn a_person_is_the_same_in_all_programs() {
             subject: subject.map(Into::into),
             email: email.map(Into::into),
             name: name.map(Into::into),
+            key: None,
         };
         assert_eq!(*admitted.identity, wanted, "{changes}");
     }

@@ -6,12 +6,14 @@ use comfy_table::Cell;
 use jiff::Timestamp;
 use switchboard_api::{RecordList, RecordView};
 use switchboard_model::CallOutcome;
+use switchboard_store::CallFilter;
 
 use super::calls_follow::{Follower, NewRecords};
 use super::calls_none::{KnownNames, no_calls};
 use super::calls_source::{CallSource, filter};
-use super::interrupted;
-use crate::args::{CallsArguments, Globals};
+use super::{calls_export, calls_show, interrupted};
+use crate::args::Globals;
+use crate::calls_args::{CallsArguments, CallsCommand};
 use crate::failure::Failure;
 use crate::output::{Output, cell, harmless, state_cell};
 use crate::session_backend::LOCAL_OWNER;
@@ -26,7 +28,14 @@ pub(crate) async fn run(
     wanted: &CallsArguments,
     output: Output,
 ) -> Result<ExitCode, Failure> {
-    let filter = filter(wanted, Timestamp::now())?;
+    match &wanted.command {
+        Some(CallsCommand::Show { id }) => return calls_show::run(globals, id, output).await,
+        Some(CallsCommand::Export(wanted)) => {
+            return calls_export::run(globals, wanted, output).await;
+        }
+        None => {}
+    }
+    let filter = CallFilter { limit: wanted.limit, ..filter(&wanted.filter, Timestamp::now())? };
     let source = CallSource::open(globals).await?;
     if let Some(handle) = &wanted.result {
         return print_result(&source, handle, output).await;
@@ -52,10 +61,11 @@ pub(crate) async fn run(
         output.json(&list);
     } else if !list.calls.is_empty() {
         // A filter for failures implies that the reasons are shown.
-        let is_long = wanted.long || wanted.outcome.is_some_and(|how| how != CallOutcome::Ok);
+        let is_long =
+            wanted.long || wanted.filter.outcome.is_some_and(|how| how != CallOutcome::Ok);
         let mut header = vec!["time", "tool", "outcome", "waited", "ran", "bytes", "via"];
         if is_long {
-            header.extend(["session", "error"]);
+            header.extend(["session", "id", "error"]);
         }
         output.table(&header, list.calls.iter().map(|call| row(call, is_long)).collect());
     }
@@ -74,14 +84,16 @@ fn row(call: &RecordView, is_long: bool) -> Vec<Cell> {
     ];
     if is_long {
         row.push(cell(call.session.as_deref().unwrap_or("-")));
+        row.push(cell(&call.id));
         row.push(cell(error(call).unwrap_or_default()));
     }
     row
 }
 
-/// The interface, the client, and the principal unless it is the local user.
+/// The interface, the client, and the API key or the principal unless it is the local user.
 fn via(call: &RecordView) -> String {
-    let principal = call.principal.as_deref().filter(|principal| *principal != LOCAL_OWNER);
+    let principal = call.key.as_deref().or(call.principal.as_deref());
+    let principal = principal.filter(|principal| *principal != LOCAL_OWNER);
     let parts = [Some(call.face.as_str()), call.client.as_deref(), principal];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }

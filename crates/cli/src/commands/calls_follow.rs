@@ -106,7 +106,7 @@ fn end_ms(call: &RecordView) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use switchboard_model::{CallOutcome, CallRecord, Face};
+    use switchboard_model::{CallOutcome, CallRecord, Face, RecordedCaller};
     use switchboard_store::Store;
 
     use super::*;
@@ -118,12 +118,12 @@ mod tests {
             id: CallId(id.into()),
             started_at_ms: START + start_ms,
             face: Face::Cli,
-            principal: None,
-            client: None,
+            caller: RecordedCaller::default(),
             session: None,
             tool: None,
             requested: id.into(),
             revision: 1,
+            policy: None,
             argument_digest: String::new(),
             outcome: CallOutcome::Ok,
             message: None,
@@ -131,6 +131,8 @@ mod tests {
             run: Duration::from_millis(took_ms),
             result_bytes: 0,
             result_handle: None,
+            arguments: None,
+            result: None,
         }
     }
 

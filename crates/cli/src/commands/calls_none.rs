@@ -32,12 +32,7 @@ pub(crate) fn no_calls(filter: &CallFilter, known: &KnownNames) -> String {
         let bare = known.tools.iter().map(|it| (bare(it), it.0.as_str()));
         return unknown("tool", tool, nearest(tool, whole.chain(bare)));
     }
-    let CallFilter { tool, server, sessions, outcome, since_ms, .. } = filter;
-    let is_filtered = tool.is_some()
-        || server.is_some()
-        || !sessions.is_empty()
-        || outcome.is_some()
-        || since_ms.is_some();
+    let is_filtered = *filter != CallFilter::newest(filter.limit);
     if is_filtered { "no recorded call matches" } else { "no calls are recorded" }.to_owned()
 }
 

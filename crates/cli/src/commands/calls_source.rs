@@ -7,13 +7,14 @@ use switchboard_api::{RecordList, RecordView};
 use switchboard_http::present;
 use switchboard_model::{CallId, CanonicalName};
 use switchboard_sessions::recorded_session_ids;
-use switchboard_store::{CallFilter, Store};
+use switchboard_store::{CallExport, CallFilter, ExportError, Store};
 
 use super::calls_none::KnownNames;
-use crate::args::{CallsArguments, Globals};
+use crate::args::Globals;
+use crate::calls_args::CallFilterArguments;
 use crate::embedded::open_store;
 use crate::failure::Failure;
-use crate::remote::Remote;
+use crate::remote::{Remote, RemoteLines};
 
 /// Reads records and stored results.
 pub(crate) enum CallSource {
@@ -37,6 +38,38 @@ impl CallSource {
             }
             Self::Store(store) => {
                 Ok(store.recent_calls(filter).await?.iter().map(present::record).collect())
+            }
+        }
+    }
+
+    /// One record.
+    pub(crate) async fn call(&self, id: &str) -> Result<Option<RecordView>, Failure> {
+        match self {
+            Self::Remote(remote) => remote.get::<RecordView>(&["calls", id], &[]).await.map(Some),
+            Self::Store(store) => {
+                let found = store.call(&CallId(id.to_owned()), None).await?;
+                Ok(found.as_ref().map(present::record))
+            }
+        }
+    }
+
+    /// Starts an export. The records come in the order in which they were written.
+    pub(crate) async fn export(
+        &self,
+        filter: CallFilter,
+        after: Option<&str>,
+    ) -> Result<RecordLines, Failure> {
+        match self {
+            Self::Remote(remote) => {
+                let mut query = conditions(&filter);
+                query.extend(after.map(|id| ("after", id.to_owned())));
+                let body = remote.lines(&["calls", "export"], &query).await?;
+                Ok(RecordLines::Remote(body))
+            }
+            Self::Store(store) => {
+                let after = after.map(|id| CallId(id.to_owned()));
+                let export = store.export_calls(filter, after.as_ref()).await;
+                Ok(RecordLines::Store(export.map_err(export_failure)?))
             }
         }
     }
@@ -90,42 +123,86 @@ impl CallSource {
     }
 }
 
+/// The records of an export as JSON lines, in pieces of any length.
+pub(crate) enum RecordLines {
+    Remote(RemoteLines),
+    Store(CallExport),
+}
+
+impl RecordLines {
+    /// The next piece; `None` at the end.
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<u8>>, Failure> {
+        match self {
+            Self::Remote(body) => body.next().await,
+            Self::Store(export) => {
+                let page = export.next().await.map_err(export_failure)?;
+                Ok(page.map(|records| present::record_lines(&records)))
+            }
+        }
+    }
+}
+
+fn export_failure(error: ExportError) -> Failure {
+    match error {
+        ExportError::Store(error) => error.into(),
+        ExportError::UnknownRecord(_) => Failure::usage(error.to_string())
+            .with_hint(Some("use the id of the last record of an export, or --since".into())),
+        ExportError::Deleted => Failure::start(error.to_string())
+            .with_hint(Some("continue with --after and the id of the last line".into())),
+    }
+}
+
 /// The filter from the command line.
-pub(crate) fn filter(wanted: &CallsArguments, now: Timestamp) -> Result<CallFilter, Failure> {
-    let since = wanted.since.as_deref().map(|text| since(now, text)).transpose()?;
+pub(crate) fn filter(wanted: &CallFilterArguments, now: Timestamp) -> Result<CallFilter, Failure> {
+    let moment = |option: &str, text: &Option<String>| {
+        text.as_deref().map(|text| moment(now, option, text)).transpose()
+    };
+    let (since, until) = (moment("--since", &wanted.since)?, moment("--until", &wanted.until)?);
     Ok(CallFilter {
-        limit: wanted.limit,
         tool: wanted.tool.clone(),
         server: wanted.server.clone(),
         sessions: wanted.session.iter().cloned().collect(),
         outcome: wanted.outcome,
+        principal: wanted.principal.clone(),
+        person: wanted.person.clone(),
+        owner: wanted.owner.clone(),
         since_ms: since.map(Timestamp::as_millisecond),
-        ended_since_ms: None,
-        before: None,
+        until_ms: until.map(Timestamp::as_millisecond),
+        ..CallFilter::default()
     })
 }
 
 fn query(filter: &CallFilter) -> Vec<(&'static str, String)> {
+    let mut query = vec![("limit", filter.limit.to_string())];
+    query.extend(conditions(filter));
+    let before = filter.before.as_ref().map(|CallId(id)| id.clone());
+    query.extend(before.map(|id| ("before", id)));
+    query
+}
+
+/// The query of a filter without its page.
+fn conditions(filter: &CallFilter) -> Vec<(&'static str, String)> {
     let moment = |at_ms: i64| {
         Timestamp::from_millisecond(at_ms).unwrap_or(Timestamp::UNIX_EPOCH).to_string()
     };
-    let mut query = vec![("limit", filter.limit.to_string())];
     let optional = [
         ("tool", filter.tool.clone()),
         ("server", filter.server.clone()),
         // A running instance resolves the other ids of the session.
         ("session", filter.sessions.first().cloned()),
         ("outcome", filter.outcome.map(|outcome| outcome.as_str().to_owned())),
+        ("principal", filter.principal.clone()),
+        ("person", filter.person.clone()),
+        ("owner", filter.owner.clone()),
         ("since", filter.since_ms.map(moment)),
+        ("until", filter.until_ms.map(moment)),
         ("ended_since", filter.ended_since_ms.map(moment)),
-        ("before", filter.before.as_ref().map(|CallId(id)| id.clone())),
     ];
-    query.extend(optional.into_iter().filter_map(|(key, value)| Some((key, value?))));
-    query
+    optional.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
 }
 
 /// Parses a past time: a timestamp, a date, or a duration before now. The default time zone is UTC.
-fn since(now: Timestamp, text: &str) -> Result<Timestamp, Failure> {
+fn moment(now: Timestamp, option: &str, text: &str) -> Result<Timestamp, Failure> {
     let text = text.trim();
     if let Ok(moment) = text.parse::<Timestamp>() {
         return Ok(moment);
@@ -136,7 +213,8 @@ fn since(now: Timestamp, text: &str) -> Result<Timestamp, Failure> {
     }
     let wrong = |what: &str| {
         let hint = "write a duration such as `15m`, `2h` or `3d`, a timestamp such as `2026-11-17T08:00:00Z`, or a date";
-        Failure::usage(format!("the value {text:?} of --since {what}")).with_hint(Some(hint.into()))
+        Failure::usage(format!("the value {text:?} of {option} {what}"))
+            .with_hint(Some(hint.into()))
     };
     let span: Span = text.parse().map_err(|_| wrong("is neither a duration nor a timestamp"))?;
     if span.is_negative() {
@@ -155,7 +233,7 @@ mod tests {
         #[track_caller]
         fn check(text: &str, expected: Result<&str, &str>) {
             let now: Timestamp = "2026-03-01T12:00:00Z".parse().unwrap();
-            let moment = since(now, text).map(|moment| moment.to_string());
+            let moment = moment(now, "--since", text).map(|moment| moment.to_string());
             match (moment, expected) {
                 (Ok(moment), Ok(expected)) => assert_eq!(moment, expected),
                 (Err(failure), Err(expected)) => {

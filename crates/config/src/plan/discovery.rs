@@ -6,7 +6,8 @@ use http::HeaderValue;
 use serde_json::Value as Json;
 use switchboard_model::{
     AUTO_SOURCE, AdmissionMode, ContentCheckOverlay, DEFAULT_SOURCE_SERVERS, DiscoveryPlan,
-    GatewaySource, LimitsOverlay, RegistryPlace, Secret, SourceKind, SourcePlan, SourcePolicy,
+    GatewaySource, LimitsOverlay, RecordOverlay, RegistryPlace, Secret, SourceKind, SourcePlan,
+    SourcePolicy,
 };
 
 use super::server::ServerDefaults;
@@ -28,6 +29,7 @@ struct Inherited {
     limits: LimitsOverlay,
     connect_timeout: Option<Duration>,
     content_check: ContentCheckOverlay,
+    record: RecordOverlay,
 }
 
 impl Planner<'_> {
@@ -43,6 +45,7 @@ impl Planner<'_> {
                 default_limits: below,
                 connect_timeout: defaults.connect_timeout,
                 content_check: defaults.content_check,
+                record: defaults.record,
                 ..SourcePolicy::default()
             };
             return DiscoveryPlan { policy, ..DiscoveryPlan::default() };
@@ -63,6 +66,7 @@ impl Planner<'_> {
             limits: limits.over(below),
             connect_timeout: connect_timeout.or(defaults.connect_timeout),
             content_check: content_check(checks).over(defaults.content_check),
+            record: defaults.record,
         };
         let written = entries::<RawSource>(&at, "sources", json);
         self.refuse_duplicates(&written, "sources", |raw| raw.name.as_deref());
@@ -84,6 +88,7 @@ impl Planner<'_> {
                 default_limits: inherited.limits,
                 connect_timeout: inherited.connect_timeout,
                 content_check: inherited.content_check,
+                record: inherited.record,
                 ..SourcePolicy::default()
             },
             sources,
@@ -207,6 +212,7 @@ impl Planner<'_> {
             max_servers: raw.max_servers.unwrap_or(DEFAULT_SOURCE_SERVERS),
             connect_timeout: connect_timeout.or(inherited.connect_timeout),
             content_check: content_check(raw.content_check.take()).over(inherited.content_check),
+            record: inherited.record,
         }
     }
 

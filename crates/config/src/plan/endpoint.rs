@@ -71,7 +71,13 @@ impl Planner<'_> {
             .url
             .as_deref()
             .and_then(|text| self.url(at, "url", text, "http://localhost:8180/mcp"));
-        let headers = self.headers(at, raw.headers.take().unwrap_or_default());
+        let mut headers = self.headers(at, raw.headers.take().unwrap_or_default());
+        let written = at.get("headers");
+        let is_of_caller = |name: &str| {
+            let node = written.as_ref().and_then(|at| at.node.get(name));
+            node.is_some_and(|node| node.of_caller.is_some())
+        };
+        headers.retain(|name, _| !is_of_caller(name));
         let (bearer, oauth) =
             raw.auth.take().map(|auth| (auth.bearer, auth.oauth)).unwrap_or_default();
         self.check_bearer(at, bearer.as_deref());

@@ -5,6 +5,7 @@
 
 mod agent;
 mod argument;
+mod caller_headers;
 mod discovery;
 pub(crate) mod endpoint;
 mod gateway;
@@ -12,6 +13,7 @@ mod names;
 mod oauth;
 mod prompt_tool;
 mod provider;
+mod records;
 mod security;
 pub(crate) mod server;
 mod threat_protection;
@@ -144,6 +146,7 @@ impl Planner<'_> {
         self.check_prompt_providers(&tools, config);
         let agents = self.agents(config, &sound, &members, &toolsets);
         let discovery = self.discovery(config, &sound, &defaults);
+        let records = self.records(config, &sound);
         let max_concurrent = json["max_concurrent"].as_u64().and_then(|n| u32::try_from(n).ok());
         Plan {
             root,
@@ -158,6 +161,7 @@ impl Planner<'_> {
             agents,
             discovery,
             threat_protection,
+            records,
         }
     }
 

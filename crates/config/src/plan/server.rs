@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use switchboard_model::{
     ContentCheckOverlay, DEFAULT_CONNECTION_IDLE, DEFAULT_MAX_CONNECTIONS, Era, EraChoice,
-    LimitsOverlay, RequiredOrigin, ServerName, ServerPlan, ServerSpec, Sharing,
+    LimitsOverlay, RecordOverlay, RequiredOrigin, ServerName, ServerPlan, ServerSpec, Sharing,
 };
 
 use super::endpoint::{referenced, shown_place};
+use super::records::record;
 use super::threat_protection::content_check;
 use super::{At, Planner, RawLimits, admission_mode, shown_name};
 use crate::place::SourceLocation;
@@ -28,6 +29,7 @@ pub(super) struct ServerDefaults {
     pub(super) connect_timeout: Option<Duration>,
     pub(super) limits: Option<LimitsOverlay>,
     pub(super) content_check: ContentCheckOverlay,
+    pub(super) record: RecordOverlay,
 }
 
 impl Planner<'_> {
@@ -47,6 +49,7 @@ impl Planner<'_> {
             connect_timeout: self.duration(&at, "connect_timeout", raw.connect_timeout),
             limits: raw.default_tool_config.map(|limits| self.default_limits(&at, limits)),
             content_check: content_check(raw.content_check),
+            record: record(raw.record),
         }
     }
 
@@ -72,6 +75,7 @@ impl Planner<'_> {
         let sharing = self.sharing(at, &mut raw);
         // All checks run before an incomplete entry is dropped.
         let endpoint = self.endpoint(at, &mut raw);
+        let caller_headers = self.caller_headers(at);
         let name = ServerName::new(name?);
         let endpoint = endpoint?;
         Some(ServerPlan {
@@ -79,6 +83,7 @@ impl Planner<'_> {
                 name,
                 place: shown_place(at, &endpoint),
                 referenced: referenced(at),
+                caller_headers,
                 era: era(raw.era),
                 connect_timeout: connect_timeout
                     .or(inherited.connect_timeout)
@@ -98,6 +103,7 @@ impl Planner<'_> {
             poll_interval,
             validate_arguments: raw.validate_arguments.unwrap_or(true),
             content_check: content_check(raw.content_check).over(inherited.content_check),
+            record: record(raw.record).over(inherited.record),
             discovered: None,
         })
     }

@@ -72,7 +72,7 @@ impl Planner<'_> {
         }
     }
 
-    fn check_redactions(&mut self, at: &At<'_>) {
+    pub(super) fn check_redactions(&mut self, at: &At<'_>) {
         for item in at.items("redact") {
             let Some(text) = item.text() else { continue };
             let compiled = RegexBuilder::new(text).size_limit(MAX_PATTERN_BYTES).build();

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use switchboard_model::{META_TOOLS, ToolEntry, ToolGrouping};
 
 use super::prompt_tool::PROMPT_KEYS;
+use super::records::record;
 use super::threat_protection::content_check;
 use super::{At, Planner, RawLimits, admission_mode};
 use crate::problem::ConfigProblem;
@@ -53,6 +54,7 @@ impl Planner<'_> {
             arguments,
             validate_arguments: raw.validate_arguments,
             content_check: content_check(raw.content_check),
+            record: record(raw.record),
             grouping: ToolGrouping {
                 group: raw.group,
                 state: raw.state,

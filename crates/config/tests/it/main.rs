@@ -3,6 +3,7 @@
 mod agents;
 mod arguments;
 mod bad_input;
+mod caller_headers;
 mod defaults;
 mod discovery;
 mod effective;
@@ -11,6 +12,7 @@ mod gateway;
 mod import;
 mod properties;
 mod providers;
+mod records;
 mod secrets;
 mod seed;
 mod support;

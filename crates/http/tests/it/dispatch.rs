@@ -45,7 +45,7 @@ async fn every_path_is_checked_once_and_alike() {
         ("POST", "/mcp/servers/a%62", &[&host, &key], 200, Some(McpRoute::Server("ab".into()))),
         ("GET", "/api/v1/tools", &[&host], 401, None),
         ("GET", "/api/v1/tools", &[&host, &key], 503, None),
-        ("GET", "/api/v1/calls", &[&host, &key], 403, None),
+        ("GET", "/api/v1/calls/export", &[&host, &key], 403, None),
         ("GET", "/healthz", &[evil_host], 403, None),
     ];
     for (method, path, headers, status, route) in rows {

@@ -3,6 +3,7 @@
 
 mod agents;
 mod api_server;
+mod call_records;
 mod config;
 mod content_checks;
 mod declarations;

@@ -28,7 +28,9 @@ async fn each_path_needs_its_role() {
         ("/api/v1/sessions", 401, 200, 200),
         ("/api/v1/providers", 401, 200, 200),
         ("/api/v1/nowhere", 401, 404, 404),
-        ("/api/v1/calls", 401, 403, 200),
+        ("/api/v1/calls", 401, 200, 200),
+        ("/api/v1/calls/export", 401, 403, 200),
+        ("/api/v1/calls/nowhere", 401, 404, 404),
         ("/metrics", 401, 403, 200),
         ("/api/v1/config", 401, 403, 200),
         ("/api/v1/sources", 401, 403, 200),
@@ -64,7 +66,7 @@ async fn the_configuration_is_changed_by_administrators_only() {
 async fn a_refusal_says_what_is_missing_and_never_repeats_the_credentials() {
     let server = ApiServer::start(&yaml(&[], &[])).await;
     let client = server.api_of("client", Role::Client).await;
-    let said = client.get("/api/v1/calls").await.problem(403, "forbidden");
+    let said = client.get("/api/v1/calls/export").await.problem(403, "forbidden");
     assert_eq!(said, "this needs the role operator, and the credentials have client");
     for credentials in [None, Some("Bearer sbk_s3cret"), Some("Basic czNjcmV0"), Some("s3cret")] {
         let request = server.api().request(Method::GET, "/api/v1/tools");

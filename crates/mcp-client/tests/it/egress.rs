@@ -42,6 +42,7 @@ fn spec(url: &str) -> ServerSpec {
         endpoint: attached.endpoint(),
         place: attached.place(),
         referenced: Vec::new(),
+        caller_headers: Vec::new(),
         era: EraChoice::Auto,
         connect_timeout: std::time::Duration::from_secs(5),
         sharing: switchboard_model::Sharing::Shared,

@@ -28,6 +28,7 @@ pub(crate) fn spec(endpoint: Endpoint) -> ServerSpec {
         place: endpoint.to_string(),
         endpoint,
         referenced: Vec::new(),
+        caller_headers: Vec::new(),
         era: EraChoice::Auto,
         connect_timeout: PATIENCE,
         sharing: switchboard_model::Sharing::Shared,

@@ -60,7 +60,10 @@ async fn every_call_that_a_client_asks_for_leaves_a_record() {
     world.modern("tools/call", call, meta).await.result().await;
     let records = records(&world).await;
     assert_eq!(records.len(), 2 * rows.len() + 1);
-    assert_eq!((records[0].face, records[0].client.as_deref()), (Face::Mcp, Some("stateless")));
+    assert_eq!(
+        (records[0].face, records[0].caller.client.as_deref()),
+        (Face::Mcp, Some("stateless"))
+    );
     assert_eq!(records[0].message.as_deref(), Some("there is no tool 'shop__nope' here"));
 }
 

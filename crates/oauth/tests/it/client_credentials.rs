@@ -26,6 +26,7 @@ fn spec(office: &FakeAuthServer, proof: ClientProof) -> ServerSpec {
         place: endpoint.to_string(),
         endpoint,
         referenced: Vec::new(),
+        caller_headers: Vec::new(),
         era: EraChoice::Auto,
         connect_timeout: Duration::from_secs(5),
         sharing: Sharing::Shared,

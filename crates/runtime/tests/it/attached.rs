@@ -141,16 +141,17 @@ async fn the_tools_of_a_session_appear_in_one_step_and_are_its_own() {
     }
     assert!(board.servers().iter().all(|(plan, _)| plan.spec.name.as_str() == "crm"));
     assert!(board.snapshot().offers().iter().all(|(server, _)| server.as_str() == "crm"));
+    let caller = Caller::local(Face::Mcp);
     let ping = || UpstreamRequest { method: "ping", ..UpstreamRequest::default() };
     let of = |session: Option<&str>| ClientProfile {
         session: session.map(Into::into),
         ..ClientProfile::default()
     };
     for session in [None, Some("s2"), Some("")] {
-        let passed = board.pass(&own, &of(session), ping(), None).await;
+        let passed = board.pass(&own, &caller, &of(session), ping(), None).await;
         assert!(matches!(passed, Err(PassFailure::Unavailable(_))), "{session:?}");
     }
-    assert!(board.pass(&own, &of(Some("s1")), ping(), None).await.is_ok());
+    assert!(board.pass(&own, &caller, &of(Some("s1")), ping(), None).await.is_ok());
     end(&board).await;
 }
 

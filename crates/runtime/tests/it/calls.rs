@@ -101,7 +101,7 @@ async fn a_call_that_a_face_refuses_leaves_a_record_and_no_label() {
     assert_eq!(record.outcome, CallOutcome::Failed(CallErrorKind::UnknownTool));
     assert_eq!(record.message.as_deref(), Some("there is no tool 'made_up' here"));
     assert_eq!((record.session.as_deref(), record.face), (Some("work"), Face::Mcp));
-    assert_eq!(record.client.as_deref(), Some("inspector"));
+    assert_eq!(record.caller.client.as_deref(), Some("inspector"));
     assert!(!format!("{record:?}").contains("s3cret"), "{record:?}");
     // A tool that the caller knows is counted by its name; what the caller wrote is not.
     let catalog = board.catalog();
@@ -212,8 +212,8 @@ async fn a_record_says_everything_about_its_call_but_the_arguments() {
     let refused = kept.iter().find(|record| record.id == failed.id).unwrap();
     assert_eq!((refused.outcome, refused.message.as_deref()), (CallOutcome::ToolError, Some("no")));
     assert_eq!(first.face, Face::Http);
-    assert_eq!(first.principal.as_deref(), Some("key:1"));
-    assert_eq!(first.client.as_deref(), Some("inspector"));
+    assert_eq!(first.caller.principal.as_deref(), Some("key:1"));
+    assert_eq!(first.caller.client.as_deref(), Some("inspector"));
     assert_eq!(first.tool.as_ref().unwrap().as_str(), "crm.get");
     assert_eq!((first.requested.as_str(), first.outcome), ("get", CallOutcome::Ok));
     assert_eq!(first.revision, revision(&board));

@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 mod attached;
+mod call_records;
+mod caller_headers;
 mod calls;
 mod children;
 mod content_checks;

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod call_export;
 mod calls;
 mod clients;
 mod content_checks;
@@ -19,7 +20,9 @@ mod source_servers;
 
 use std::time::Duration;
 
-use switchboard_model::{CallId, CallOutcome, CallRecord, CanonicalName, Face, ServerName};
+use switchboard_model::{
+    CallId, CallOutcome, CallRecord, CanonicalName, Face, RecordedCaller, ServerName,
+};
 use switchboard_store::{NewResult, ResultBounds};
 
 const NO_BOUNDS: ResultBounds =
@@ -40,12 +43,16 @@ fn record(n: i64) -> CallRecord {
         id: CallId(format!("0190-{n:012}")),
         started_at_ms: 1_700_000_000_000 + n,
         face: Face::Http,
-        principal: Some("local".into()),
-        client: Some("inspector".into()),
+        caller: RecordedCaller {
+            principal: Some("local".into()),
+            client: Some("inspector".into()),
+            ..RecordedCaller::default()
+        },
         session: Some("work".into()),
         tool: Some(CanonicalName::new(&ServerName::new("crm"), "find.one")),
         requested: "find.one".into(),
         revision: 3,
+        policy: None,
         argument_digest: "blake3:abc".into(),
         outcome: CallOutcome::Ok,
         message: None,
@@ -53,5 +60,7 @@ fn record(n: i64) -> CallRecord {
         run: Duration::from_millis(12),
         result_bytes: 99,
         result_handle: None,
+        arguments: None,
+        result: None,
     }
 }

@@ -118,6 +118,7 @@ async fn every_future_may_move_between_threads() {
     movable(&store.prune(&Retention {
         calls_older_than_ms: 0,
         max_calls: 0,
+        max_content_bytes: 0,
         results_older_than_ms: 0,
         max_result_bytes_total: 0,
     }));

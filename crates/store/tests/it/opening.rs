@@ -10,7 +10,7 @@ use pretty_assertions::assert_eq;
 use sqlx::Connection;
 use sqlx::migrate::Migrator;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use switchboard_model::{CallId, CallRecord, Era, ServerName, ToolDescriptor};
+use switchboard_model::{CallId, CallRecord, Era, RecordedCaller, ServerName, ToolDescriptor};
 use switchboard_store::{CallFilter, Store, StoreError};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
@@ -69,7 +69,8 @@ async fn a_database_of_the_first_layout_is_brought_up_to_date() {
     assert_eq!(store.keys().await.unwrap(), []);
     assert_eq!(store.clients(None, None).await.unwrap(), []);
     store.record_calls(&[record(1)]).await.unwrap();
-    let first = CallRecord { session: None, principal: None, client: None, ..record(0) };
+    let caller = RecordedCaller::default();
+    let first = CallRecord { session: None, caller, ..record(0) };
     let calls = store.recent_calls(&CallFilter::newest(9)).await.unwrap();
     assert_eq!(calls, [record(1), first], "calls of then are there, too");
 }

@@ -9,6 +9,7 @@ use crate::{NO_BOUNDS, kept, record};
 const EVERYTHING: Retention = Retention {
     calls_older_than_ms: i64::MIN,
     max_calls: u64::MAX,
+    max_content_bytes: u64::MAX,
     results_older_than_ms: i64::MIN,
     max_result_bytes_total: u64::MAX,
 };

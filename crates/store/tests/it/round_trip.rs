@@ -7,7 +7,7 @@ use proptest::test_runner::TestRunner;
 use serde_json::Value;
 use switchboard_model::{
     CallErrorKind as Kind, CallId, CallOutcome, CallRecord, CanonicalName, Face, JsonText,
-    ServerName, ToolDescriptor,
+    RecordedCaller, RecordedContent, RecordedPolicy, ServerName, ToolDescriptor,
 };
 use switchboard_store::{CallFilter, Store};
 use tokio::runtime::Runtime;
@@ -58,21 +58,20 @@ fn call() -> impl Strategy<Value = CallRecord> {
     let numbers = (any::<i64>(), count(), count(), count(), count());
     let face = prop::sample::select(vec![Face::Cli, Face::Http]);
     let session = prop::option::of(text());
-    let caller = (prop::option::of(text()), prop::option::of(text()));
-    (names, numbers, face, outcome(), session, caller).prop_map(
-        |(names, numbers, face, outcome, session, (principal, client))| {
+    (names, numbers, face, outcome(), session, caller(), policy(), (content(), content())).prop_map(
+        |(names, numbers, face, outcome, session, caller, policy, (arguments, result))| {
             let (id, tool, requested, argument_digest, message, result_handle) = names;
             let (started_at_ms, revision, wait, run, result_bytes) = numbers;
             CallRecord {
                 id: CallId(id),
                 started_at_ms,
                 face,
-                principal: principal.map(Into::into),
-                client: client.map(Into::into),
+                caller,
                 session: session.map(Into::into),
                 tool,
                 requested,
                 revision,
+                policy,
                 argument_digest,
                 outcome,
                 message,
@@ -80,9 +79,37 @@ fn call() -> impl Strategy<Value = CallRecord> {
                 run: Duration::from_nanos(run),
                 result_bytes,
                 result_handle,
+                arguments,
+                result,
             }
         },
     )
+}
+
+fn caller() -> impl Strategy<Value = RecordedCaller> {
+    prop::array::uniform7(prop::option::of(text())).prop_map(|texts| {
+        let [principal, person, owner, key, client, client_version, agent] =
+            texts.map(|text| text.map(Into::into));
+        RecordedCaller { principal, person, owner, key, client, client_version, agent }
+    })
+}
+
+fn policy() -> impl Strategy<Value = Option<RecordedPolicy>> {
+    let policy = (prop::option::of(text()), prop::option::of(text()), text());
+    prop::option::of(policy.prop_map(|(configured, mode, digest)| RecordedPolicy {
+        configured: configured.map(Into::into),
+        mode: mode.map(Into::into),
+        digest: digest.into(),
+    }))
+}
+
+fn content() -> impl Strategy<Value = Option<RecordedContent>> {
+    let content = (text(), count(), any::<bool>());
+    prop::option::of(content.prop_map(|(text, bytes, is_cut)| RecordedContent {
+        text,
+        bytes,
+        is_cut,
+    }))
 }
 
 fn json() -> impl Strategy<Value = Value> {
