@@ -64,6 +64,8 @@ impl Path {
         };
         let is_servers =
             key(1) == "toolbox" && key(2) == "mcps" && SERVER_SECRETS.contains(&key(4));
+        // Whose account is used is no secret.
+        let is_servers = is_servers && !(key(4) == "auth" && key(6) == "per");
         let is_discovery = key(1) == "discovery" && (key(2) == "token" || key(4) == "token");
         is_servers
             || (key(1) == "security" && SECURITY_SECRETS.contains(&key(2)))

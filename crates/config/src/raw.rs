@@ -218,6 +218,10 @@ pub(crate) struct RawServer {
     pub(crate) headers: Option<BTreeMap<String, String>>,
     /// The credentials for the server.
     pub(crate) auth: Option<RawAuth>,
+    /// Whose account lists the tools, where each user or session has an account (`auth.oauth.per`). `first`: the board's
+    /// account if it is signed in, else the first one that signs in. `board`: the board's account alone.
+    #[schemars(extend("default" = "first"))]
+    pub(crate) listing: Option<RawListing>,
     /// The program of a `stdio` server.
     #[schemars(extend("examples" = ["npx"]))]
     pub(crate) command: Option<String>,
@@ -233,10 +237,12 @@ pub(crate) struct RawServer {
     #[schemars(extend("default" = "shared"))]
     pub(crate) connection: Option<RawConnection>,
     /// With `connection: per_session`: how many sessions may have a connection at the same time. For a further session,
-    /// the connection that has been idle for longest is closed; while all are in use, its calls are refused.
+    /// the connection that has been idle for longest is closed; while all are in use, its calls are refused. Where each
+    /// user has an account (`auth.oauth.per`), the same for users; the default is 256 then.
     #[schemars(range(min = 1, max = 4_294_967_295u32), extend("default" = model::DEFAULT_MAX_CONNECTIONS))]
     pub(crate) max_connections: Option<u32>,
-    /// With `connection: per_session`: how long a connection is kept without a call. The next call opens a new one.
+    /// With `connection: per_session`, or where each user has an account: how long a connection is kept without a call.
+    /// The next call opens a new one.
     #[schemars(extend("default" = model::render_duration(model::DEFAULT_CONNECTION_IDLE)))]
     pub(crate) connection_idle_timeout: Option<RawDuration>,
     /// Alias of `connection`, for `stdio` servers.
@@ -311,9 +317,9 @@ pub(crate) struct RawServerDefaults {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Auth")]
 pub(crate) struct RawAuth {
-    /// Sent as `Authorization: Bearer ...`. A secret: use `${VAR}` or `file:/path`.
-    #[schemars(extend("examples" = ["${TOKEN}", "file:/run/secrets/token"]))]
-    pub(crate) bearer: Option<String>,
+    /// Sent as `Authorization: Bearer ...`. A secret: use `${VAR}` or `file:/path`. With `{per: user}` each user stores a
+    /// token of their own with `switchboard auth set NAME`.
+    pub(crate) bearer: Option<RawBearer>,
     /// OAuth. With `oauth: {}` everything is discovered from the server. Then run `switchboard auth login NAME`.
     pub(crate) oauth: Option<RawOAuth>,
 }
@@ -354,6 +360,64 @@ pub(crate) struct RawOAuth {
     /// The port of the redirect URI on this machine. Default: any free port.
     #[schemars(range(min = 1, max = 65_535), extend("examples" = [8765]))]
     pub(crate) redirect_port: Option<u16>,
+    /// Whose account a call uses. `board`: one account for all callers. `user`: the account of the person who calls;
+    /// each person signs in once. `session`: an account for each session.
+    #[schemars(extend("default" = "board"))]
+    pub(crate) per: Option<RawAccountScope>,
+}
+
+/// A token, or whose token is used; parsed when the plan is made.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum RawBearer {
+    Token(String),
+    PerOwner(RawPerOwner),
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct RawPerOwner {
+    pub(crate) per: Option<RawAccountScope>,
+}
+
+impl JsonSchema for RawBearer {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Bearer".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": ["string", "object"],
+            "properties": {"per": {
+                "type": "string",
+                "enum": ["user", "session"],
+                "description": "Whose token a call uses: that of the person who calls, or of the session.",
+            }},
+            "required": ["per"],
+            "additionalProperties": false,
+            "examples": ["${TOKEN}", "file:/run/secrets/token", {"per": "user"}],
+        })
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(crate) enum RawAccountScope {
+    User,
+    Board,
+    Session,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(crate) enum RawListing {
+    First,
+    Board,
 }
 
 /// Limits of tools without an entry in `toolbox.tools`.

@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value as Json, json};
 use switchboard_model::{
-    AdmissionMode, AgentLimits, AgentPlan, ArgumentSpec, BUILT_IN_LIMITS, ContentCheckOverlay,
-    EgressRule, Endpoint, EraChoice, GatewayPlan, JwksSource, LimitsOverlay, LocalToolChoice, Plan,
-    ProviderAuth, ProviderPlan, RecordOverlay, RecordsPlan, SecurityPlan, ServerPlan, ServerSpec,
-    Sharing, ThreatProtectionPlan, ToolEntry, ToolSchemaForm, ToolsetPlan, UpstreamAuth,
-    redact_url, render_duration,
+    AccountScope, AdmissionMode, AgentLimits, AgentPlan, ArgumentSpec, BUILT_IN_LIMITS,
+    ContentCheckOverlay, EgressRule, Endpoint, EraChoice, GatewayPlan, JwksSource, LimitsOverlay,
+    LocalToolChoice, OAuthGrant, OAuthSettings, Plan, ProviderAuth, ProviderPlan, RecordOverlay,
+    RecordsPlan, SecurityPlan, ServerPlan, ServerSpec, Sharing, ThreatProtectionPlan, ToolEntry,
+    ToolSchemaForm, ToolsetPlan, UpstreamAuth, redact_url, render_duration,
 };
 
 use crate::emit::Doc;
@@ -380,16 +380,33 @@ fn put_auth(fields: &mut ShownFields<'_>, auth: &UpstreamAuth) {
         UpstreamAuth::Bearer(_) | UpstreamAuth::BearerFile { .. } => {
             fields.put_secrets("auth", std::iter::once("bearer"));
         }
-        UpstreamAuth::OAuth(_) => {
+        UpstreamAuth::OAuth(OAuthSettings { grant: OAuthGrant::StoredToken, per, .. }) => {
+            let below = fields.written("auth");
+            let written = below.as_ref().and_then(|auth| auth.get("bearer"));
+            let mut bearer = ShownFields::new(written, fields.source);
+            bearer.put("per", json!(per.as_str()));
+            let mut below = ShownFields::new(below, fields.source);
+            below.out.push(("bearer".into(), bearer.done()));
+            fields.out.push(("auth".into(), below.done()));
+        }
+        UpstreamAuth::OAuth(settings) => {
             let below = fields.written("auth");
             let oauth = below.as_ref().and_then(|auth| auth.get("oauth"));
             let keys = oauth.as_ref().map(|oauth| oauth.node.entries()).unwrap_or_default();
-            let keys: Vec<_> = keys.iter().map(|entry| entry.key.clone()).collect();
+            let keys: Vec<_> =
+                keys.iter().map(|entry| entry.key.clone()).filter(|key| key != "per").collect();
             let mut below = ShownFields::new(below, fields.source);
-            below.put_secrets("oauth", keys.iter().map(String::as_str));
-            if keys.is_empty() {
-                below.out.push(("oauth".into(), Doc::Value(json!({}), None)));
+            let mut shown = ShownFields::new(oauth, fields.source);
+            for key in &keys {
+                let secret = shown.written(key);
+                shown.out.push((key.clone(), shown.value(secret.as_ref(), json!(REDACTED))));
             }
+            if settings.per != AccountScope::Board {
+                shown.put("per", json!(settings.per.as_str()));
+            }
+            let shown =
+                if shown.out.is_empty() { Doc::Value(json!({}), None) } else { shown.done() };
+            below.out.push(("oauth".into(), shown));
             fields.out.push(("auth".into(), below.done()));
         }
     }

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::ServerName;
+
 /// The id of a call, unique over all runs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CallId(pub String);
@@ -84,7 +86,7 @@ pub enum CallOutcome {
 
 impl CallOutcome {
     /// Every outcome that a record can hold.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Ok,
         Self::ToolError,
         Self::Failed(CallErrorKind::UnknownTool),
@@ -96,6 +98,7 @@ impl CallOutcome {
         Self::Failed(CallErrorKind::Unavailable),
         Self::Failed(CallErrorKind::Upstream),
         Self::Failed(CallErrorKind::Blocked),
+        Self::Failed(CallErrorKind::NeedsSignIn),
         Self::Failed(CallErrorKind::Internal),
     ];
 
@@ -135,6 +138,8 @@ pub enum CallErrorKind {
     Upstream,
     /// A content check refused the call or its result, or gave no verdict and fails closed.
     Blocked,
+    /// The person who calls must sign in at the server first; nothing was sent.
+    NeedsSignIn,
     /// An error in Switchboard itself.
     Internal,
 }
@@ -152,6 +157,7 @@ impl CallErrorKind {
             Self::Unavailable => "unavailable",
             Self::Upstream => "upstream_error",
             Self::Blocked => "blocked",
+            Self::NeedsSignIn => "needs_sign_in",
             Self::Internal => "internal_error",
         }
     }
@@ -159,9 +165,11 @@ impl CallErrorKind {
     /// Which party caused the failure.
     pub fn fault(self) -> Fault {
         match self {
-            Self::UnknownTool | Self::InvalidArguments | Self::Cancelled | Self::Blocked => {
-                Fault::Caller
-            }
+            Self::UnknownTool
+            | Self::InvalidArguments
+            | Self::Cancelled
+            | Self::Blocked
+            | Self::NeedsSignIn => Fault::Caller,
             Self::Timeout | Self::InactivityTimeout | Self::Unavailable | Self::Upstream => {
                 Fault::Upstream
             }
@@ -178,7 +186,7 @@ impl CallErrorKind {
             | Self::Upstream
             | Self::Blocked => Retry::Never,
             Self::Timeout | Self::InactivityTimeout | Self::Cancelled => Retry::IfSafe,
-            Self::QueueTimeout | Self::Unavailable => Retry::Later,
+            Self::QueueTimeout | Self::Unavailable | Self::NeedsSignIn => Retry::Later,
         }
     }
 }
@@ -212,6 +220,35 @@ pub struct CallError {
     pub hints: Vec<Hint>,
     /// The errors of single arguments, if the arguments do not fit.
     pub faults: Box<[ArgumentFault]>,
+    /// Where the person signs in, if that is what the call needs.
+    pub sign_in: Option<Box<SignInPage>>,
+}
+
+/// The page where a person signs in at a server, so that their calls can use their own account there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignInPage {
+    pub server: ServerName,
+    pub url: String,
+    /// What the page asks for, to see that the person who opens it is the one whose call needs it. `None` where the page
+    /// asks for nothing.
+    pub code: Option<String>,
+    /// When the page stops working, in milliseconds since 1970.
+    pub expires_at_ms: i64,
+}
+
+impl SignInPage {
+    /// The page as JSON, for structured results.
+    pub fn to_value(&self) -> Value {
+        let mut page = serde_json::json!({
+            "server": self.server.as_str(),
+            "url": self.url,
+            "expiresAtMs": self.expires_at_ms,
+        });
+        if let Some(code) = &self.code {
+            page["code"] = Value::from(code.as_str());
+        }
+        page
+    }
 }
 
 /// An error in the arguments of a call.
@@ -249,7 +286,13 @@ pub enum HintAudience {
 impl CallError {
     /// A failure without a hint.
     pub fn new(kind: CallErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hints: Vec::new(), faults: Box::default() }
+        Self {
+            kind,
+            message: message.into(),
+            hints: Vec::new(),
+            faults: Box::default(),
+            sign_in: None,
+        }
     }
 
     /// Adds a hint that says what the caller itself can do about the error.
@@ -268,6 +311,22 @@ impl CallError {
     #[must_use]
     pub fn with_faults(self, faults: Vec<ArgumentFault>) -> Self {
         Self { faults: faults.into(), ..self }
+    }
+
+    /// Names the page where the person signs in, also in words.
+    #[must_use]
+    pub fn with_sign_in(self, page: SignInPage) -> Self {
+        let hint = match &page.code {
+            Some(code) => format!(
+                "the person must open {} in a browser, enter the code {code} and sign in; then make the call again",
+                page.url
+            ),
+            None => format!(
+                "the person must open {} in a browser and sign in; then make the call again",
+                page.url
+            ),
+        };
+        Self { sign_in: Some(Box::new(page)), ..self }.with_hint(hint)
     }
 
     fn and_hint(mut self, audience: HintAudience, text: String) -> Self {
@@ -329,6 +388,7 @@ mod tests {
             (K::Unavailable, "unavailable", Fault::Upstream, Retry::Later),
             (K::Upstream, "upstream_error", Fault::Upstream, Retry::Never),
             (K::Blocked, "blocked", Fault::Caller, Retry::Never),
+            (K::NeedsSignIn, "needs_sign_in", Fault::Caller, Retry::Later),
             (K::Internal, "internal_error", Fault::Us, Retry::Never),
         ];
         for (kind, word, fault, retry) in rows {

@@ -16,9 +16,10 @@ pub enum GrantPurpose {
 }
 
 /// Whose account the tokens of a grant belong to.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum GrantOwner {
     /// One account for all callers of the board.
+    #[default]
     Board,
     /// One person, such as `jwt:ISSUER|SUBJECT`, `user:LABEL`, `key:ID` or `local`.
     Person(Arc<str>),

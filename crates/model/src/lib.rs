@@ -34,7 +34,7 @@ pub use argument::{ArgumentSource, ArgumentSpec, ArgumentType, FixedValue, ToolG
 pub use attached::{AttachedServer, HttpTransport};
 pub use call::{
     ArgumentFault, CallError, CallErrorKind, CallId, CallOutcome, Fault, Hint, HintAudience, Retry,
-    ToolResult,
+    SignInPage, ToolResult,
 };
 pub use call_record::{
     CallRecord, DEFAULT_RECORDS_MAX_AGE, DEFAULT_RECORDS_MAX_CONTENT_BYTES,
@@ -80,9 +80,10 @@ pub use provider::{
 };
 pub use secret::{Secret, redact_url};
 pub use server::{
-    ClientProof, DEFAULT_CONNECT_TIMEOUT, DEFAULT_CONNECTION_IDLE, DEFAULT_MAX_CONNECTIONS,
-    DEFAULT_STDIO_CONNECT_TIMEOUT, Endpoint, Era, EraChoice, OAuthGrant, OAuthSettings, OwnClient,
-    ServerSpec, ServerState, Sharing, SignInClient, SigningAlgorithm, TransportKind, UpstreamAuth,
+    AccountScope, ClientProof, DEFAULT_CONNECT_TIMEOUT, DEFAULT_CONNECTION_IDLE,
+    DEFAULT_MAX_CONNECTIONS, DEFAULT_MAX_OWNER_CONNECTIONS, DEFAULT_STDIO_CONNECT_TIMEOUT,
+    Endpoint, Era, EraChoice, ListingAccount, OAuthGrant, OAuthSettings, OwnClient, ServerSpec,
+    ServerState, Sharing, SignInClient, SigningAlgorithm, TransportKind, UpstreamAuth,
     is_on_this_machine,
 };
 pub use store_key::{StoreKey, StoreKeys};

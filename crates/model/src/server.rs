@@ -53,6 +53,8 @@ pub enum Sharing {
     /// Each session has its own connection, which is closed after `idle` without a request; at most `most` at the same
     /// time.
     PerSession { most: u32, idle: Duration },
+    /// Each owner of an account at the server has its own connection, with the same bounds.
+    PerOwner { most: u32, idle: Duration },
 }
 
 impl Sharing {
@@ -61,12 +63,16 @@ impl Sharing {
         match self {
             Self::Shared => "shared",
             Self::PerSession { .. } => "per_session",
+            Self::PerOwner { .. } => "per_owner",
         }
     }
 }
 
 /// Default of the maximum number of per-session connections to one server.
 pub const DEFAULT_MAX_CONNECTIONS: u32 = 16;
+
+/// Default of the maximum number of connections to one server at which each owner has an account.
+pub const DEFAULT_MAX_OWNER_CONNECTIONS: u32 = 256;
 
 /// Default of how long a per-session connection is kept without a request.
 pub const DEFAULT_CONNECTION_IDLE: Duration = Duration::from_mins(10);
@@ -108,6 +114,43 @@ pub struct OAuthSettings {
     pub grant: OAuthGrant,
     /// The scopes to request, in place of the ones that the server names.
     pub scopes: Vec<String>,
+    /// Whose account a call uses.
+    pub per: AccountScope,
+    /// Whose account lists the tools, where a call does not use the board's.
+    pub listing: ListingAccount,
+}
+
+/// Whose account a call uses at a server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum AccountScope {
+    /// One account for all callers.
+    #[default]
+    Board,
+    /// The account of the person who calls. A call never uses another one.
+    Person,
+    /// An account for each session.
+    Session,
+}
+
+impl AccountScope {
+    /// The word in the configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Board => "board",
+            Self::Person => "user",
+            Self::Session => "session",
+        }
+    }
+}
+
+/// Whose account lists the tools of a server at which each owner has an account.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ListingAccount {
+    /// The board's account if there is one, else the first owner who signed in.
+    #[default]
+    First,
+    /// The board's account alone.
+    Board,
 }
 
 /// The OAuth grant, with the client that uses it.
@@ -117,6 +160,8 @@ pub enum OAuthGrant {
     SignIn(SignInClient),
     /// Client credentials grant: no person is involved.
     ClientCredentials(OwnClient),
+    /// No grant: each owner stores a token that was issued beforehand.
+    StoredToken,
 }
 
 impl Default for OAuthGrant {
@@ -134,7 +179,8 @@ impl OAuthGrant {
                 Some(secret)
             }
             // The private key is never sent, so no server can quote it.
-            Self::ClientCredentials(OwnClient { proof: ClientProof::Key { .. }, .. }) => None,
+            Self::ClientCredentials(OwnClient { proof: ClientProof::Key { .. }, .. })
+            | Self::StoredToken => None,
         }
     }
 }
@@ -209,6 +255,11 @@ impl Endpoint {
             | Self::Sse { url, auth: UpstreamAuth::OAuth(settings), .. } => Some((url, settings)),
             Self::StreamableHttp { .. } | Self::Sse { .. } | Self::Stdio { .. } => None,
         }
+    }
+
+    /// Whose account a call uses.
+    pub fn account_scope(&self) -> AccountScope {
+        self.oauth().map(|(_, settings)| settings.per).unwrap_or_default()
     }
 
     /// Which transport this is.
@@ -415,6 +466,10 @@ mod tests {
         let states = [ServerState::Connecting, ServerState::Ready, ServerState::Unavailable];
         assert_eq!(states.map(ServerState::as_str), ["connecting", "ready", "unavailable"]);
         let per_session = Sharing::PerSession { most: 1, idle: Duration::ZERO };
-        assert_eq!([Sharing::Shared, per_session].map(Sharing::as_str), ["shared", "per_session"]);
+        let per_owner = Sharing::PerOwner { most: 1, idle: Duration::ZERO };
+        let words = ["shared", "per_session", "per_owner"];
+        assert_eq!([Sharing::Shared, per_session, per_owner].map(Sharing::as_str), words);
+        let scopes = [AccountScope::Board, AccountScope::Person, AccountScope::Session];
+        assert_eq!(scopes.map(AccountScope::as_str), ["board", "user", "session"]);
     }
 }

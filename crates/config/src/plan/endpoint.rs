@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, HashSet};
 
 use http::{HeaderName, HeaderValue};
-use switchboard_model::{Endpoint, Secret, UpstreamAuth};
+use switchboard_model::{Endpoint, OAuthGrant, OAuthSettings, Secret, UpstreamAuth};
 use url::Url;
 
+use super::oauth::scope_of;
 use super::{At, Planner};
 use crate::problem::ConfigProblem;
-use crate::raw::{RawServer, RawTransport};
+use crate::raw::{RawBearer, RawServer, RawTransport};
 
-const HTTP_KEYS: [&str; 3] = ["url", "headers", "auth"];
+const HTTP_KEYS: [&str; 4] = ["url", "headers", "auth", "listing"];
 const STDIO_KEYS: [&str; 7] =
     ["command", "args", "env", "cwd", "process", "max_processes", "process_idle_timeout"];
 
@@ -78,9 +79,11 @@ impl Planner<'_> {
             node.is_some_and(|node| node.of_caller.is_some())
         };
         headers.retain(|name, _| !is_of_caller(name));
+        let per = scope_of(raw.auth.as_ref());
+        let listing = self.listing(at, raw.listing, per);
         let (bearer, oauth) =
             raw.auth.take().map(|auth| (auth.bearer, auth.oauth)).unwrap_or_default();
-        self.check_bearer(at, bearer.as_deref());
+        self.check_bearer(at, bearer.as_ref());
         let named_twice = headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"));
         let key = if bearer.is_some() { "bearer" } else { "oauth" };
         let is_given = bearer.is_some() || oauth.is_some();
@@ -92,7 +95,13 @@ impl Planner<'_> {
         }
         let auth = match (bearer, oauth) {
             (None, None) => UpstreamAuth::None,
-            (Some(bearer), None) => {
+            (Some(RawBearer::PerOwner(_)), None) => UpstreamAuth::OAuth(OAuthSettings {
+                grant: OAuthGrant::StoredToken,
+                scopes: Vec::new(),
+                per,
+                listing,
+            }),
+            (Some(RawBearer::Token(bearer)), None) => {
                 let token = Secret::new(bearer);
                 let file = at.get("auth").and_then(|auth| auth.get("bearer")?.node.file.clone());
                 match file {
@@ -100,7 +109,9 @@ impl Planner<'_> {
                     None => UpstreamAuth::Bearer(token),
                 }
             }
-            (None, Some(oauth)) => UpstreamAuth::OAuth(self.oauth(at, oauth)?),
+            (None, Some(oauth)) => {
+                UpstreamAuth::OAuth(OAuthSettings { listing, ..self.oauth(at, oauth)? })
+            }
             (Some(_), Some(_)) => {
                 let message = format!("{}.auth has both `bearer` and `oauth`", at.path);
                 let problem = ConfigProblem::error(message).about(&at.path.key("auth"));
@@ -183,7 +194,7 @@ impl Planner<'_> {
         headers
     }
 
-    fn check_bearer(&mut self, at: &At<'_>, bearer: Option<&str>) {
+    fn check_bearer(&mut self, at: &At<'_>, bearer: Option<&RawBearer>) {
         let Some(auth) = at.get("auth") else { return };
         let Some(bearer) = bearer else {
             if auth.node.entries().is_empty() {
@@ -196,6 +207,7 @@ impl Planner<'_> {
             }
             return;
         };
+        let RawBearer::Token(bearer) = bearer else { return };
         if bearer.trim().is_empty() || HeaderValue::from_str(bearer).is_err() {
             let message = format!(
                 "{}.bearer is empty or holds characters that a header cannot carry",

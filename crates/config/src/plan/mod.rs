@@ -142,6 +142,7 @@ impl Planner<'_> {
         let gateway = self.gateway(config, &sound, &toolsets);
         toolsets.hide_denied_servers(&gateway.deny_toolsets);
         let security = self.security(config, &sound);
+        self.check_account_storage(config, &servers, gateway.public_url.as_ref());
         let providers = self.providers(config, &sound);
         self.check_prompt_providers(&tools, config);
         let agents = self.agents(config, &sound, &members, &toolsets);

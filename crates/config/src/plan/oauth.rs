@@ -1,13 +1,16 @@
 //! Validates `auth.oauth` of a server: sign-in with a browser, or client credentials.
 
 use switchboard_model::{
-    ClientProof, OAuthGrant, OAuthSettings, OwnClient, Secret, SignInClient, SigningAlgorithm,
+    AccountScope, ClientProof, ListingAccount, OAuthGrant, OAuthSettings, OwnClient, Secret,
+    ServerPlan, SignInClient, SigningAlgorithm, is_on_this_machine,
 };
 use url::Url;
 
 use super::{At, Planner};
 use crate::problem::ConfigProblem;
-use crate::raw::{RawGrant, RawOAuth, RawSigningAlgorithm};
+use crate::raw::{
+    RawAccountScope, RawAuth, RawBearer, RawGrant, RawListing, RawOAuth, RawSigningAlgorithm,
+};
 
 const ISSUER: &str = "https://login.example.com";
 const SIGN_IN_KEYS: [&str; 2] = ["client_metadata_url", "redirect_port"];
@@ -17,6 +20,16 @@ impl Planner<'_> {
     /// The settings below `auth.oauth` of a server.
     pub(super) fn oauth(&mut self, at: &At<'_>, mut raw: RawOAuth) -> Option<OAuthSettings> {
         let place = at.get("auth").and_then(|auth| auth.get("oauth"))?;
+        let per = raw.per.map(account_scope).unwrap_or_default();
+        if per != AccountScope::Board && raw.grant == Some(RawGrant::ClientCredentials) {
+            let why = "the client credentials grant gives the program an account of its own";
+            self.wrong_key(
+                &place,
+                "per",
+                why,
+                "remove it, or the line `grant: client_credentials`",
+            );
+        }
         let scopes = raw.scopes.take().unwrap_or_default();
         self.check_scopes(&place, "scopes", &scopes);
         let grant = match raw.grant.unwrap_or(RawGrant::SignIn) {
@@ -25,7 +38,55 @@ impl Planner<'_> {
                 OAuthGrant::ClientCredentials(self.own_client(&place, raw)?)
             }
         };
-        Some(OAuthSettings { grant, scopes })
+        Some(OAuthSettings { grant, scopes, per, listing: ListingAccount::default() })
+    }
+
+    /// Checks `listing`, which needs accounts of single owners.
+    pub(super) fn listing(
+        &mut self,
+        at: &At<'_>,
+        raw: Option<RawListing>,
+        per: AccountScope,
+    ) -> ListingAccount {
+        if let Some(listing) = at.get("listing").filter(|_| per == AccountScope::Board) {
+            let help =
+                "it belongs to `auth.oauth.per: user` or `session`: add that, or remove this key";
+            self.refuse(&listing, "has no effect, because all callers share one account", help);
+        }
+        match raw {
+            Some(RawListing::Board) => ListingAccount::Board,
+            Some(RawListing::First) | None => ListingAccount::First,
+        }
+    }
+
+    /// Refuses accounts of single owners on a board that is reachable from elsewhere and would store their tokens in
+    /// clear text.
+    pub(super) fn check_account_storage(
+        &mut self,
+        config: &At<'_>,
+        servers: &[(ServerPlan, At<'_>)],
+        public_url: Option<&Url>,
+    ) {
+        let has_key = config.get("security").is_some_and(|security| security.has("store_key"));
+        if has_key || public_url.is_none_or(is_on_this_machine) {
+            return;
+        }
+        for (server, at) in servers {
+            let per = server.spec.endpoint.account_scope();
+            if per == AccountScope::Board {
+                continue;
+            }
+            let message = format!(
+                "{}.auth stores tokens for each {}, and `gateway.public_url` is not on this machine: they must be \
+                 encrypted",
+                at.path,
+                per.as_str()
+            );
+            let problem = ConfigProblem::error(message).about(&at.path.key("auth"));
+            let help =
+                "set `security.store_key: file:/path`; `openssl rand -base64 32` makes a key";
+            self.push(at.key_origin("auth"), problem.help(help));
+        }
     }
 
     fn sign_in_client(&mut self, place: &At<'_>, raw: RawOAuth) -> SignInClient {
@@ -115,6 +176,25 @@ impl Planner<'_> {
         let message = format!("{} has `grant: client_credentials` and {what}", place.path);
         let problem = ConfigProblem::error(message).about(&place.path);
         self.push(place.key_origin("grant"), problem.help(help));
+    }
+}
+
+/// Whose account a server's credentials mean.
+pub(super) fn scope_of(auth: Option<&RawAuth>) -> AccountScope {
+    let Some(auth) = auth else { return AccountScope::Board };
+    let of_bearer = auth.bearer.as_ref().and_then(|bearer| match bearer {
+        RawBearer::Token(_) => None,
+        RawBearer::PerOwner(owner) => owner.per,
+    });
+    let of_oauth = auth.oauth.as_ref().and_then(|oauth| oauth.per);
+    of_bearer.or(of_oauth).map(account_scope).unwrap_or_default()
+}
+
+fn account_scope(raw: RawAccountScope) -> AccountScope {
+    match raw {
+        RawAccountScope::User => AccountScope::Person,
+        RawAccountScope::Board => AccountScope::Board,
+        RawAccountScope::Session => AccountScope::Session,
     }
 }
 

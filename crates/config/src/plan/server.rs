@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use switchboard_model::{
-    ContentCheckOverlay, DEFAULT_CONNECTION_IDLE, DEFAULT_MAX_CONNECTIONS, Era, EraChoice,
-    LimitsOverlay, RecordOverlay, RequiredOrigin, ServerName, ServerPlan, ServerSpec, Sharing,
+    AccountScope, ContentCheckOverlay, DEFAULT_CONNECTION_IDLE, DEFAULT_MAX_CONNECTIONS,
+    DEFAULT_MAX_OWNER_CONNECTIONS, Era, EraChoice, LimitsOverlay, RecordOverlay, RequiredOrigin,
+    ServerName, ServerPlan, ServerSpec, Sharing,
 };
 
 use super::endpoint::{referenced, shown_place};
+use super::oauth::scope_of;
 use super::records::record;
 use super::threat_protection::content_check;
 use super::{At, Planner, RawLimits, admission_mode, shown_name};
@@ -123,6 +125,14 @@ impl Planner<'_> {
                 most: raw.max_connections.or(raw.max_processes).unwrap_or(DEFAULT_MAX_CONNECTIONS),
                 idle: idle.unwrap_or(DEFAULT_CONNECTION_IDLE),
             },
+            Some(RawConnection::Shared) | None
+                if scope_of(raw.auth.as_ref()) != AccountScope::Board =>
+            {
+                Sharing::PerOwner {
+                    most: raw.max_connections.unwrap_or(DEFAULT_MAX_OWNER_CONNECTIONS),
+                    idle: idle.unwrap_or(DEFAULT_CONNECTION_IDLE),
+                }
+            }
             Some(RawConnection::Shared) | None => {
                 let [_, bounds @ ..] = CONNECTION_KEYS;
                 for key in bounds.into_iter().flat_map(|(key, older)| [key, older]) {
