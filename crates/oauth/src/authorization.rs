@@ -292,7 +292,7 @@ impl Authorization {
 
     pub(crate) fn own_client(&self) -> Option<&OwnClient> {
         match &self.settings.grant {
-            OAuthGrant::SignIn(_) => None,
+            OAuthGrant::SignIn(_) | OAuthGrant::StoredToken => None,
             OAuthGrant::ClientCredentials(client) => Some(client),
         }
     }
@@ -333,7 +333,9 @@ impl Authorization {
     /// time.
     fn is_believed(&self) -> bool {
         let memory = self.memory();
-        memory.needed.is_none() && memory.looked.is_some_and(|at| at.elapsed() < BELIEVED)
+        memory.needed.is_none()
+            && memory.grant.is_some()
+            && memory.looked.is_some_and(|at| at.elapsed() < BELIEVED)
     }
 
     /// Notes that a sign-in is required, for `auth status` and for the next sign-in.

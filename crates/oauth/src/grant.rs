@@ -12,6 +12,8 @@ use url::Url;
 
 use crate::token_store::StoredGrant;
 
+/// The issuer in the rows of tokens that owners store themselves.
+pub(crate) const STORED: &str = "stored";
 /// Requests wait for the renewal of tokens that expire sooner than this.
 const SHORTLY_MS: i64 = 30_000;
 /// The part of its lifetime after which a token is renewed, in thousandths: between these two, different for each token.
@@ -80,7 +82,8 @@ impl Grant {
     /// Whether it was issued for this URL, by the grant type that is configured now.
     pub(crate) fn is_for(&self, server: &Url, settings: &OAuthSettings) -> bool {
         let is_same_kind = match &settings.grant {
-            OAuthGrant::SignIn(_) => !self.is_own,
+            OAuthGrant::SignIn(_) => !self.is_own && self.issuer != STORED,
+            OAuthGrant::StoredToken => self.issuer == STORED,
             OAuthGrant::ClientCredentials(client) => self.is_own && self.client_id == client.id,
         };
         is_same_kind && self.server_url == server.as_str()

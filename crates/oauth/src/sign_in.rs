@@ -152,7 +152,9 @@ impl SignIn {
 }
 
 /// The server's challenge to a request without a token.
-async fn ask_for_challenge(unsigned: RequestBuilder) -> Result<Option<String>, ConnectError> {
+pub(crate) async fn ask_for_challenge(
+    unsigned: RequestBuilder,
+) -> Result<Option<String>, ConnectError> {
     let response = unsigned.timeout(LONGEST_QUESTION).send().await;
     let response = response.map_err(|error| describe_failure(&error))?;
     let is_refused = response.status() == StatusCode::UNAUTHORIZED;
@@ -160,7 +162,7 @@ async fn ask_for_challenge(unsigned: RequestBuilder) -> Result<Option<String>, C
 }
 
 /// Requests `offline_access` where it is offered, to get a refresh token.
-fn ask_to_stay(found: &Discovered, scopes: &mut Vec<String>) {
+pub(crate) fn ask_to_stay(found: &Discovered, scopes: &mut Vec<String>) {
     let offline = "offline_access";
     let supported = found.metadata.scopes_supported.as_deref().unwrap_or_default();
     let is_offered = supported.iter().any(|scope| scope == offline);
@@ -171,7 +173,7 @@ fn ask_to_stay(found: &Discovered, scopes: &mut Vec<String>) {
 
 /// The OAuth client to use: the configured one, the client metadata document, the one of the last sign-in, or a newly
 /// registered one.
-async fn client(
+pub(crate) async fn client(
     found: &mut Discovered,
     ours: &SignInClient,
     before: Option<&Grant>,
@@ -210,7 +212,7 @@ async fn client(
 }
 
 /// A value in the query of a URL; empty without one.
-fn parameter(url: &str, name: &str) -> String {
+pub(crate) fn parameter(url: &str, name: &str) -> String {
     let url = Url::parse(url).ok();
     let found = url.and_then(|url| query_value(url.query().unwrap_or_default(), name));
     found.unwrap_or_default()

@@ -146,6 +146,11 @@ impl SignInState {
         }
     }
 
+    /// Whether the next token needs no sign-in.
+    pub fn renews_itself(&self) -> bool {
+        self.renewal != Renewal::SignIn
+    }
+
     /// The state of a stored grant. Pure.
     pub fn judge(
         kept: Option<&StoredGrant>,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use switchboard_model::{GrantId, GrantOwner, ServerSpec};
+use switchboard_model::{GrantId, GrantOwner, ServerName, ServerSpec};
 
 use crate::authorization::Authorization;
 use crate::grant::token_of;
@@ -41,6 +41,11 @@ impl SignIns {
                 return;
             }
         }
+    }
+
+    /// Forgets what is known about the sign-ins of an owner to a server: they were changed in this process.
+    pub fn look_again(&self, server: &ServerName, owner: GrantOwner) {
+        self.known.lock().remove(&GrantId::of_server(server).with_owner(owner));
     }
 
     /// The store of the grants.

@@ -19,7 +19,7 @@ fn spec(office: &FakeAuthServer, proof: ClientProof) -> ServerSpec {
     let endpoint = Endpoint::StreamableHttp {
         url: office.url().parse().unwrap(),
         headers: BTreeMap::new(),
-        auth: UpstreamAuth::OAuth(OAuthSettings { grant, scopes: Vec::new() }),
+        auth: UpstreamAuth::OAuth(OAuthSettings { grant, ..OAuthSettings::default() }),
     };
     ServerSpec {
         name: ServerName::new("tested"),
