@@ -195,7 +195,8 @@ impl Opening<'_> {
             }
             UpstreamAuth::OAuth(_) => {
                 let sign_ins = self.options.sign_ins.as_ref();
-                let found = sign_ins.and_then(|all| all.authorization(self.spec));
+                let found = sign_ins
+                    .and_then(|all| all.authorization_of(self.spec, self.options.owner.clone()));
                 found.map(Some).ok_or_else(|| {
                     let message =
                         "the server requires a sign-in, and there is no store for its tokens";
@@ -516,7 +517,8 @@ fn redactor_of(
     options: &ConnectOptions,
     bearer: Option<Arc<BearerToken>>,
 ) -> Redactor {
-    let authorization = options.sign_ins.as_ref().and_then(|all| all.authorization(spec));
+    let authorization =
+        options.sign_ins.as_ref().and_then(|all| all.authorization_of(spec, options.owner.clone()));
     let token = authorization.map(|it| it as Arc<dyn CurrentSecret>);
     let bearer = bearer.map(|it| it as Arc<dyn CurrentSecret>);
     Redactor::of(spec).with(token).with(bearer)

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use switchboard_model::{ConnectError, ConnectErrorKind, Era, ServerName, UpstreamToolList};
+use switchboard_model::{
+    ConnectError, ConnectErrorKind, Era, GrantOwner, ServerName, UpstreamToolList,
+};
 use switchboard_oauth::SignIns;
 use switchboard_outbound::{HttpPool, Redactor};
 use tokio_util::sync::CancellationToken;
@@ -42,6 +44,9 @@ pub struct ConnectOptions {
     pub http: HttpPool,
     /// The tokens of servers with `auth.oauth`; without it those cannot be reached.
     pub sign_ins: Option<SignIns>,
+    /// Whose account the connection uses, at a server with `auth.oauth`. Every request of the connection carries a
+    /// token of this owner and of no other.
+    pub owner: GrantOwner,
     /// The limits of its lists.
     pub list_bounds: ListBounds,
     /// The client of a connection that belongs to one session; `None` for a shared connection.

@@ -94,10 +94,10 @@ impl Connection {
         }
         match error.kind {
             ConnectErrorKind::Protocol => RequestFailure::BadAnswer(error.message),
+            ConnectErrorKind::SignIn => RequestFailure::SignIn(error.message),
             ConnectErrorKind::Unreachable
             | ConnectErrorKind::Overloaded
             | ConnectErrorKind::Unauthorized
-            | ConnectErrorKind::SignIn
             | ConnectErrorKind::Timeout
             | ConnectErrorKind::Process
             | ConnectErrorKind::Forbidden => RequestFailure::Unavailable(error.message),

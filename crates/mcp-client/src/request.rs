@@ -102,6 +102,9 @@ pub enum RequestFailure {
     /// The server could not be reached, or disconnected during the request.
     #[error("{0}")]
     Unavailable(String),
+    /// The owner of the connection's account must sign in before the request can be sent.
+    #[error("{0}")]
+    SignIn(String),
     /// The server answered with a JSON-RPC error.
     #[error("{0}")]
     Rpc(RpcError),

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use switchboard_mcp_client::ConnectOptions;
-use switchboard_model::{Plan, ServerName, ServerPlan, ServerState, ToolDescriptor};
+use switchboard_model::{
+    AccountScope, ConnectErrorKind, Plan, ServerName, ServerPlan, ServerState, ToolDescriptor,
+};
 use switchboard_oauth::SignIns;
 use switchboard_registry::{Catalog, Notice, Violation};
 use switchboard_store::Store;
@@ -16,6 +18,7 @@ use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::accounts::Accounts;
 use crate::attachments::Attachments;
 use crate::catalog_reconciler::{
     Before, CatalogReconciler, Commit, OnViolation, ReconcilerOrder, Seen, discovered_servers,
@@ -25,6 +28,7 @@ use crate::content_checks::ContentChecks;
 use crate::exposure_rule::ExposureRule;
 use crate::first_attempts::{StartEvent, grace_of_reload, wait_for_all};
 use crate::grant_encryption::encrypt_grants;
+use crate::known_owners::KnownOwners;
 use crate::local::LocalTools;
 use crate::max_instances::ConcurrencyTable;
 use crate::memory::Memory;
@@ -82,6 +86,7 @@ pub struct Board {
     /// Admits one configuration change at a time.
     applying: Semaphore,
     pub(crate) around: ServerContext,
+    pub(crate) accounts: Accounts,
     pub(crate) startup: Startup,
     /// Running calls that the shutdown waits for.
     pub(crate) calls: TaskTracker,
@@ -109,12 +114,13 @@ impl Board {
         }
         options.store.set_grant_keys(&plan.security.store_keys);
         let remembered = options.store.remembered_tools().await?;
+        let sign_ins = SignIns::new(Arc::new(StoredTokens::new(options.store.clone())));
         let around = ServerContext {
             store: options.store.clone(),
             memory: options.memory,
             options: ConnectOptions {
                 guard: options.guard,
-                sign_ins: Some(SignIns::new(Arc::new(StoredTokens::new(options.store.clone())))),
+                sign_ins: Some(sign_ins.clone()),
                 ..ConnectOptions::default()
             },
             dirty: Arc::new(Notify::new()),
@@ -122,7 +128,9 @@ impl Board {
             stop: CancellationToken::new(),
             outgoing: Outgoing::new(),
             audience: Audience::Everybody,
+            owners: KnownOwners::default(),
         };
+        let accounts = Accounts::new(sign_ins, around.options.http.clone());
         // Dropping the future before the end of this function stops what was started.
         let unless_started = around.stop.clone().drop_guard();
         around.tasks.spawn(encrypt_grants(options.store.clone()));
@@ -166,6 +174,7 @@ impl Board {
             versions,
             first_plan: plan,
             startup: Startup::default(),
+            accounts,
             orders,
             warned_names: Mutex::default(),
             applying: Semaphore::new(1),
@@ -423,6 +432,12 @@ pub(crate) fn failures(
     let unreachable = plan.servers.iter().filter(|server| server.required).filter_map(|plan| {
         let status = servers.get(&plan.spec.name)?.status();
         let error = status.error.filter(|_| status.state != ServerState::Ready)?;
+        // Its users sign in once the board runs.
+        let waits_for_users = plan.spec.endpoint.account_scope() != AccountScope::Board
+            && error.kind == ConnectErrorKind::SignIn;
+        if waits_for_users {
+            return None;
+        }
         Some(StartFailure::Connect {
             server: plan.spec.name.clone(),
             place: plan.spec.place.clone(),

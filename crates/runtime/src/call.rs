@@ -11,7 +11,8 @@ use switchboard_mcp_client::{
     CallerHeaders, EventSender, RequestFailure, UpstreamEvent, UpstreamRequest, event_channel,
 };
 use switchboard_model::{
-    AgentPlan, CallError, CallErrorKind, Caller, CanonicalName, ToolResult, render_duration,
+    AgentPlan, CallError, CallErrorKind, Caller, CanonicalName, ConnectErrorKind, ToolResult,
+    render_duration,
 };
 use switchboard_protocol::{ResultContent, ResultKind, push_string, read_result_head};
 use switchboard_registry::CatalogTool;
@@ -26,8 +27,8 @@ use crate::board::Board;
 use crate::call_accounting::CallAccounting;
 use crate::call_checks::{CallChecks, CheckedCall};
 use crate::call_errors::{
-    described, fell_silent, header_refused, ran_longest, reconnecting, stalled, timed_out,
-    unavailable, unknown_tool, withdrawn,
+    described, fell_silent, header_refused, needs_sign_in, ran_longest, reconnecting, stalled,
+    timed_out, unavailable, unknown_tool, withdrawn,
 };
 use crate::call_result::{CallFailed, CallReport, RawCallResult, RawReport};
 use crate::caller_headers::caller_headers;
@@ -305,9 +306,21 @@ impl Board {
             let mut passing = call.passing;
             let mut client = std::mem::take(&mut passing.client);
             client.session.clone_from(&call.caller.session);
+            client.person = Some(call.caller.person().clone());
+            client.program.clone_from(&call.caller.client.name);
             client.capabilities.clone_from(&passing.capabilities);
             let ask = ask_for(compiled, tool, &text, &arguments, passing, caller_headers);
-            run_upstream(server, tool, &client, ask, call.events).instrument(span).await?
+            let run = run_upstream(server, tool, &client, ask, call.events).instrument(span).await;
+            match run {
+                Ok(answer) => answer,
+                Err(Unsent::Failed(failed)) => return Err(failed),
+                Err(Unsent::SignIn) => {
+                    // The slots are given back while the person is away: the caller repeats the call.
+                    drop(slots);
+                    accounting.run_ended = Some(Instant::now());
+                    return Err(self.needs_sign_in(server, tool, &client).await);
+                }
+            }
         };
         accounting.run_ended = Some(Instant::now());
         drop(slots);
@@ -315,6 +328,26 @@ impl Board {
             Box::pin(checks.after(self, tool, &answer)).await?;
         }
         Ok(self.cap(tool, answer, accounting).await?)
+    }
+
+    /// The failure of a call whose person must sign in first.
+    async fn needs_sign_in(
+        &self,
+        server: &Server,
+        tool: &CatalogTool,
+        client: &ClientProfile,
+    ) -> CallFailed {
+        match self.accounts.prompt(server, client).await {
+            Some(prompt) => CallFailed {
+                error: needs_sign_in(tool).with_sign_in(prompt.page.clone()),
+                rpc: None,
+                sign_in: Some(Box::new(prompt)),
+            },
+            None => {
+                let hint = format!("`switchboard auth login {}` signs in", server.spec().name);
+                needs_sign_in(tool).with_operator_hint(hint).into()
+            }
+        }
     }
 
     /// The server of a tool, with a token that keeps it from being retired; `None` for a local tool.
@@ -519,20 +552,45 @@ fn ask_for(
     }
 }
 
+/// Why a server has no result for a call.
+#[derive(Debug)]
+enum Unsent {
+    Failed(CallFailed),
+    /// The owner of the account must sign in first.
+    SignIn,
+}
+
+impl From<CallError> for Unsent {
+    fn from(error: CallError) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl From<CallFailed> for Unsent {
+    fn from(failed: CallFailed) -> Self {
+        Self::Failed(failed)
+    }
+}
+
 async fn run_upstream(
     server: &Arc<Server>,
     tool: &CatalogTool,
     client: &ClientProfile,
     ask: UpstreamRequest,
     events: Option<EventSender>,
-) -> Result<RawCallResult, CallFailed> {
+) -> Result<RawCallResult, Unsent> {
     let connected = server.connection_for(client).await;
-    let (connection, _keeps_it_open) = connected.map_err(|reason| match reason {
-        NoConnection::Reconnecting(reason) => reconnecting(tool, &reason),
+    let (connection, keeps_it_open) = connected.map_err(|reason| match reason {
+        NoConnection::Reconnecting(reason) => Unsent::from(reconnecting(tool, &reason)),
+        NoConnection::OfSession(error)
+            if error.kind == ConnectErrorKind::SignIn && server.has_owners() =>
+        {
+            Unsent::SignIn
+        }
         NoConnection::OfSession(error) => {
             let mut unavailable = unavailable(tool, &error.message);
             unavailable.hints.extend(error.hints);
-            unavailable
+            unavailable.into()
         }
     })?;
     let event_channel = events.unwrap_or_else(EventSender::deaf);
@@ -543,7 +601,15 @@ async fn run_upstream(
         longest: limits.max_timeout,
         silence: limits.inactivity_timeout,
     };
-    let answer = running.watch(call, &event_channel).await.map_err(|overdue| {
+    let watching = running.watch(call, &event_channel);
+    let watched = tokio::select! {
+        biased;
+        watched = watching => watched,
+        () = keeps_it_open.revoked() => {
+            return Err(unavailable(tool, "the account that the call used was signed out").into());
+        }
+    };
+    let answer = watched.map_err(|overdue| {
         // The tool alone or the whole server may be at fault: the supervisor lists the tools again to find out.
         server.suspect();
         match overdue {
@@ -554,8 +620,9 @@ async fn run_upstream(
         }
     })?;
     match answer {
-        Ok(result) => read_answer(tool, result.0),
-        Err(RequestFailure::Unavailable(reason)) => {
+        Ok(result) => Ok(read_answer(tool, result.0)?),
+        Err(RequestFailure::SignIn(_)) if server.has_owners() => Err(Unsent::SignIn),
+        Err(RequestFailure::Unavailable(reason) | RequestFailure::SignIn(reason)) => {
             server.suspect();
             Err(reconnecting(tool, &reason).into())
         }
@@ -563,9 +630,12 @@ async fn run_upstream(
             let message = format!("{} gave no result: {failure}", described(tool));
             let rpc = match failure {
                 RequestFailure::Rpc(error) => Some(error),
-                RequestFailure::Unavailable(_) | RequestFailure::BadAnswer(_) => None,
+                RequestFailure::Unavailable(_)
+                | RequestFailure::SignIn(_)
+                | RequestFailure::BadAnswer(_) => None,
             };
-            Err(CallFailed { error: CallError::new(CallErrorKind::Upstream, message), rpc })
+            let error = CallError::new(CallErrorKind::Upstream, message);
+            Err(Unsent::Failed(CallFailed { error, rpc, sign_in: None }))
         }
     }
 }

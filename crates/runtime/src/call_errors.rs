@@ -31,6 +31,12 @@ pub(crate) fn unavailable(tool: &CatalogTool, reason: &str) -> CallError {
     CallError::new(CallErrorKind::Unavailable, message)
 }
 
+/// The person who calls has no account at the server, or one with too few rights.
+pub(crate) fn needs_sign_in(tool: &CatalogTool) -> CallError {
+    let message = format!("{} needs a sign-in of the person who calls it", described(tool));
+    CallError::new(CallErrorKind::NeedsSignIn, message)
+}
+
 /// The server of the tool is disconnected and is being reconnected.
 pub(crate) fn reconnecting(tool: &CatalogTool, reason: &str) -> CallError {
     let error = unavailable(tool, reason).with_hint("the server is being reconnected");

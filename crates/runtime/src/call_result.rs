@@ -8,6 +8,8 @@ use switchboard_mcp_client::RpcError;
 use switchboard_model::{CallError, CallId, CanonicalName, ToolResult};
 use switchboard_protocol::{ResultContent, ResultHead, ResultKind};
 
+use crate::sign_in_prompt::SignInPrompt;
+
 /// Identifies a result that is kept in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResultHandle(pub String);
@@ -78,10 +80,12 @@ pub struct CallFailed {
     pub error: CallError,
     /// The JSON-RPC error of the server, if it sent one.
     pub rpc: Option<RpcError>,
+    /// Asks the person to sign in, if that is what the call needs.
+    pub sign_in: Option<Box<SignInPrompt>>,
 }
 
 impl From<CallError> for CallFailed {
     fn from(error: CallError) -> Self {
-        Self { error, rpc: None }
+        Self { error, rpc: None, sign_in: None }
     }
 }

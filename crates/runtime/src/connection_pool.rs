@@ -3,7 +3,8 @@
 //! The supervised connection lists tools and serves every client that needs nothing else. A request uses a further
 //! connection if its client needs the other protocol era, or if each session has a connection of its own. Such a
 //! connection is opened by the first request that needs it and closed after an idle time. When the limit for session
-//! connections is reached, the one that was idle for longest is closed to make room.
+//! connections is reached, the one that was idle for longest is closed to make room. At a server where each owner has an
+//! account, every request uses a connection of its owner (`owner_connection`).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use switchboard_mcp_client::{
     Connection, ConnectionClient, EventSender, RawResult, RequestFailure, UpstreamRequest,
 };
 use switchboard_model::{
-    ConnectError, ConnectErrorKind as Kind, Endpoint, Era, EraChoice, Sharing,
+    ConnectError, ConnectErrorKind as Kind, Endpoint, Era, EraChoice, GrantOwner, Sharing,
 };
 use switchboard_protocol::needs_stateless_era;
 use tokio::sync::watch;
@@ -29,6 +30,10 @@ use crate::server::Server;
 pub struct ClientProfile {
     /// The session of the request.
     pub session: Option<Arc<str>>,
+    /// The person who makes the request. The board sets it from the caller.
+    pub person: Option<Arc<str>>,
+    /// The program that makes the request, as it names itself.
+    pub program: Option<Arc<str>>,
     /// The client's declared capabilities, as JSON.
     pub capabilities: Option<Arc<str>>,
     /// Receives requests of the server that belong to no running call of the session.
@@ -80,7 +85,7 @@ impl ConnectionPool {
     }
 
     fn has_session(&self, session: &str) -> bool {
-        self.entries().keys().any(|key| key.session.as_deref() == Some(session))
+        self.entries().keys().any(|key| key.belongs_to(session))
     }
 
     /// Whether opening this connection failed recently.
@@ -93,7 +98,7 @@ impl ConnectionPool {
 
     /// Records for all sessions that the server does not speak the era that one session's connection required.
     pub(crate) fn note_failure(&self, key: &ConnectionKey, error: &ConnectError) {
-        if let Some(key) = key.to_shared() {
+        if let Some(key) = key.to_shared().filter(|_| error.kind != Kind::SignIn) {
             let failed = OpeningState::Failed { error: error.clone(), at: Instant::now() };
             let (_, progress) = watch::channel(failed);
             let pooled = Pooled { progress, stop: CancellationToken::new() };
@@ -116,6 +121,10 @@ impl Server {
         self: &Arc<Self>,
         client: &ClientProfile,
     ) -> Result<Held, NoConnection> {
+        if self.has_owners() {
+            let opened = Box::pin(self.connection_of_owner(client)).await;
+            return opened.map_err(NoConnection::OfSession);
+        }
         let supervised = self.connection();
         let era = supervised.as_ref().map(|(connection, _)| connection.era());
         if let Some(key) = self.own_key(client, era) {
@@ -123,7 +132,7 @@ impl Server {
             let opened = Box::pin(self.pooled(&key, client)).await;
             return opened.map_err(NoConnection::OfSession);
         }
-        if let Some(key) = era.and_then(|era| self.other_era_for(client, era)) {
+        if let Some(key) = era.and_then(|era| self.other_era_for(client, era, None)) {
             match Box::pin(self.pooled(&key, client)).await {
                 Ok(held) => return Ok(held),
                 // The server does not speak the other era, or cannot be reached in it now.
@@ -140,9 +149,9 @@ impl Server {
     }
 
     /// The client's session, if this server has one connection per session.
-    fn own_session(&self, client: &ClientProfile) -> Option<Arc<str>> {
+    pub(crate) fn own_session(&self, client: &ClientProfile) -> Option<Arc<str>> {
         match self.spec().sharing {
-            Sharing::Shared => None,
+            Sharing::Shared | Sharing::PerOwner { .. } => None,
             Sharing::PerSession { .. } => client.session.clone(),
         }
     }
@@ -152,7 +161,7 @@ impl Server {
         // Over HTTP, a server of the stateless era keeps no state for a connection.
         let is_stateless = self.is_http() && supervised == Some(Era::Modern);
         let session = self.own_session(client).filter(|_| !is_stateless)?;
-        Some(ConnectionKey { session: Some(session), era: None })
+        Some(ConnectionKey { owner: None, session: Some(session), era: None })
     }
 
     fn is_http(&self) -> bool {
@@ -160,7 +169,12 @@ impl Server {
     }
 
     /// The key of a connection in the other era, if the client needs that era.
-    fn other_era_for(&self, client: &ClientProfile, supervised: Era) -> Option<ConnectionKey> {
+    pub(crate) fn other_era_for(
+        &self,
+        client: &ClientProfile,
+        supervised: Era,
+        owner: Option<&GrantOwner>,
+    ) -> Option<ConnectionKey> {
         if self.spec().era != EraChoice::Auto {
             return None;
         }
@@ -171,14 +185,16 @@ impl Server {
                 let is_needed = client.era == Some(Era::Legacy)
                     && client.answers_requests
                     && !client.brings_input;
-                let session = self.own_session(client);
-                let key = ConnectionKey { session, era: Some(Era::Legacy) };
+                let (owner, session) = (owner.cloned(), self.own_session(client));
+                let key = ConnectionKey { owner, session, era: Some(Era::Legacy) };
                 let is_refused = || key.to_shared().is_some_and(|key| self.pool().has_failed(&key));
                 (self.is_http() && is_needed && !is_refused()).then_some(key)
             }
             // The input must reach the era that asked for it.
             Era::Legacy if client.brings_input => {
-                Some(ConnectionKey::shared(Era::Modern)).filter(|key| self.pool().has(key))
+                let key =
+                    ConnectionKey { owner: owner.cloned(), ..ConnectionKey::shared(Era::Modern) };
+                Some(key).filter(|key| self.pool().has(key))
             }
             Era::Legacy => None,
         }
@@ -214,19 +230,23 @@ impl Server {
         ask: &UpstreamRequest,
         events: &EventSender,
     ) -> Option<Result<RawResult, RequestFailure>> {
-        let supervised =
-            self.connection().filter(|(connection, _)| connection.era() == Era::Modern);
+        let owner = if self.has_owners() { Some(self.account_owner(client).ok()?) } else { None };
+        // The supervised connection uses another account than this owner's.
+        let supervised = self
+            .connection()
+            .filter(|(connection, _)| owner.is_none() && connection.era() == Era::Modern);
         let (connection, _keeps_it_open) = if let Some((connection, token)) = supervised {
             (connection, token.into())
         } else {
-            let key = ConnectionKey { session: self.own_session(client), era: Some(Era::Modern) };
+            let session = self.own_session(client);
+            let key = ConnectionKey { owner, session, era: Some(Era::Modern) };
             self.pooled(&key, client).await.ok()?
         };
         Some(connection.ask_with(ask, Some(events.clone())).await)
     }
 
     /// The connection for this key; opened if necessary.
-    async fn pooled(
+    pub(crate) async fn pooled(
         self: &Arc<Self>,
         key: &ConnectionKey,
         client: &ClientProfile,
@@ -269,13 +289,17 @@ impl Server {
             entries.remove(key);
         }
         let mut replaces = None;
-        if let (Sharing::PerSession { most, .. }, Some(_)) = (self.spec().sharing, &key.session)
-            && entries.keys().filter(|key| key.session.is_some()).count() >= most as usize
+        let bound = match self.spec().sharing {
+            Sharing::PerSession { most, .. } | Sharing::PerOwner { most, .. } => Some(most),
+            Sharing::Shared => None,
+        };
+        if let Some(most) = bound.filter(|_| key.is_own())
+            && entries.keys().filter(|key| key.is_own()).count() >= most as usize
         {
             replaces = Some(close_longest_idle(&mut entries).ok_or_else(|| no_room(most))?);
             tracing::info!(
                 server = %self.spec().name,
-                "another session needs a connection; the one that has been idle for longest is closed"
+                "another session or user needs a connection; the one that has been idle for longest is closed"
             );
         }
         let (sender, progress) = watch::channel(OpeningState::Opening);
@@ -329,7 +353,21 @@ impl Server {
     /// Closes the connections of a session that has ended.
     pub(crate) fn end_session(&self, session: &str) {
         for (key, pooled) in self.pool().entries().iter() {
-            if key.session.as_deref() == Some(session) {
+            if key.belongs_to(session) {
+                pooled.stop.cancel();
+            }
+        }
+    }
+
+    /// The owners that have a connection.
+    pub(crate) fn connected_owners(&self) -> Vec<GrantOwner> {
+        self.pool().entries().keys().filter_map(|key| key.owner.clone()).collect()
+    }
+
+    /// Closes the connections of an owner, also those in use: the account must not be used any more.
+    pub(crate) fn close_owner(&self, owner: &GrantOwner) {
+        for (key, pooled) in self.pool().entries().iter() {
+            if key.owner.as_ref() == Some(owner) {
                 pooled.stop.cancel();
             }
         }
@@ -361,7 +399,7 @@ fn close_longest_idle(
 ) -> Option<watch::Receiver<OpeningState>> {
     let mut idle: Vec<_> = entries
         .iter()
-        .filter(|(key, _)| key.session.is_some())
+        .filter(|(key, _)| key.is_own())
         .filter_map(|(key, pooled)| match &*pooled.progress.borrow() {
             _ if pooled.stop.is_cancelled() => Some((None, key.clone())),
             OpeningState::Open(open) => Some((Some((open.last_used(), open.clone())), key.clone())),
@@ -380,7 +418,7 @@ fn close_longest_idle(
 
 fn no_room(most: u32) -> ConnectError {
     let message = format!(
-        "{most} sessions have a connection of their own to this server, as many as its `max_connections` allows, and all \
+        "{most} sessions or users have a connection of their own to this server, as many as its `max_connections` allows, and all \
          of them are in use"
     );
     ConnectError::new(Kind::Overloaded, message)

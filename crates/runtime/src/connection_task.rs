@@ -38,8 +38,8 @@ impl ConnectionTask {
         let connection = match opened {
             Ok(connection) => connection,
             Err(error) => {
-                if self.key.session.is_some() {
-                    // The session's next call tries again, unless the server does not speak this era.
+                if self.key.is_own() {
+                    // The next call tries again, unless the server does not speak this era.
                     self.server.pool().remove(&self.key, &self.progress);
                     self.server.pool().note_failure(&self.key, &error);
                 }
@@ -47,7 +47,10 @@ impl ConnectionTask {
                 return;
             }
         };
-        let open = Arc::new(OpenConnection::new(connection.clone()));
+        let open = Arc::new(OpenConnection::new(
+            connection.clone(),
+            self.key.owner.is_some().then(|| self.stop.clone()),
+        ));
         self.progress.send_replace(OpeningState::Open(open.clone()));
         self.server.tell_log_levels().await;
         self.follow(&open).await;
@@ -70,6 +73,9 @@ impl ConnectionTask {
         } else {
             options.known_era = self.server.status().era;
         }
+        if let Some(owner) = &self.key.owner {
+            options.owner = owner.clone();
+        }
         if self.key.session.is_some() {
             options.session = Some(self.client.clone());
         }
@@ -80,8 +86,12 @@ impl ConnectionTask {
     /// The idle time after which the connection is closed.
     fn idle(&self) -> Duration {
         match self.server.spec().sharing {
-            Sharing::PerSession { idle, .. } if self.key.session.is_some() => idle,
-            Sharing::PerSession { .. } | Sharing::Shared => IDLE,
+            Sharing::PerSession { idle, .. } | Sharing::PerOwner { idle, .. }
+                if self.key.is_own() =>
+            {
+                idle
+            }
+            Sharing::PerSession { .. } | Sharing::PerOwner { .. } | Sharing::Shared => IDLE,
         }
     }
 
@@ -111,8 +121,9 @@ impl ConnectionTask {
                 self.server.suspect_offers();
             }
             UpstreamNews::Log(params) => {
-                // Log messages of a session's own connection go to that session only.
-                let is_shared = self.key.session.is_none();
+                // Log messages of a session's own connection go to that session only, and those of an account to nobody
+                // else.
+                let is_shared = !self.key.is_own();
                 if is_shared && self.around().audience == Audience::Everybody {
                     let server = self.server.spec().name.clone();
                     // There may be no receiver.

@@ -18,9 +18,10 @@ use tokio::sync::broadcast;
 
 use crate::board::Board;
 use crate::caller_headers::caller_headers;
-use crate::connection_pool::ClientProfile;
+use crate::connection_pool::{ClientProfile, NoConnection};
 use crate::running::{Overdue, Running};
 use crate::server::Server;
+use crate::sign_in_prompt::SignInPrompt;
 
 /// Time limit of a request that is not a tool call. Tools have their own limits.
 const REQUEST_LIMIT: Duration = Duration::from_secs(30);
@@ -118,6 +119,8 @@ pub enum PassFailure {
     Timeout(String),
     /// The caller lacks what the server wants to know of it; nothing was sent.
     Refused(String),
+    /// The owner of the account must sign in first.
+    SignIn(Box<SignInPrompt>),
     Server(RequestFailure),
 }
 
@@ -148,17 +151,39 @@ impl Board {
             let message = format!("{method} was not sent: {refused}; {}", refused.way_out());
             PassFailure::Refused(message)
         })?;
-        let (connection, _keeps_it_open) =
-            held.0.connection_for(client).await.map_err(|reason| {
+        let client = &ClientProfile { person: Some(caller.person().clone()), ..client.clone() };
+        let (connection, keeps_it_open) = match held.0.connection_for(client).await {
+            Ok(held) => held,
+            Err(reason) => {
+                if let NoConnection::OfSession(error) = &reason
+                    && error.kind == ConnectErrorKind::SignIn
+                    && let Some(prompt) = self.accounts.prompt(&held.0, client).await
+                {
+                    return Err(PassFailure::SignIn(Box::new(prompt)));
+                }
                 let message = format!("MCP server '{server}' cannot be reached: {reason}");
-                PassFailure::Unavailable(message)
-            })?;
+                return Err(PassFailure::Unavailable(message));
+            }
+        };
         let event_channel = events.unwrap_or_else(EventSender::deaf);
         let asking = std::pin::pin!(held.0.ask_over(&connection, client, &ask, &event_channel));
         let running = Running { total: REQUEST_LIMIT, longest: REQUEST_LIMIT, silence: None };
-        match running.watch(asking, &event_channel).await {
+        let watched = tokio::select! {
+            biased;
+            watched = running.watch(asking, &event_channel) => watched,
+            () = keeps_it_open.revoked() => {
+                let message = format!("the account at MCP server '{server}' was signed out");
+                return Err(PassFailure::Unavailable(message));
+            }
+        };
+        match watched {
             Ok(Ok(result)) => Ok(result),
             Ok(Err(failure)) => {
+                if matches!(failure, RequestFailure::SignIn(_))
+                    && let Some(prompt) = self.accounts.prompt(&held.0, client).await
+                {
+                    return Err(PassFailure::SignIn(Box::new(prompt)));
+                }
                 if matches!(failure, RequestFailure::Unavailable(_)) {
                     held.0.suspect();
                 }
@@ -210,7 +235,10 @@ impl Board {
     /// Whether each session has a connection of its own to this server.
     pub fn is_per_session(&self, server: &ServerName) -> bool {
         let published = self.published.load();
-        published.servers.get(server).is_some_and(|it| it.spec().sharing != Sharing::Shared)
+        published
+            .servers
+            .get(server)
+            .is_some_and(|it| matches!(it.spec().sharing, Sharing::PerSession { .. }))
     }
 
     /// Whether any server has a connection for this session.
@@ -277,6 +305,10 @@ impl Server {
     }
 
     fn wish_updates(&self, uris: BTreeSet<String>) {
+        // The supervised connection must not ask for the resources of another account.
+        if self.has_owners() {
+            return;
+        }
         let mut watched = self.watched.lock();
         if *watched != uris {
             *watched = uris;

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use switchboard_mcp_client::Connection;
-use switchboard_model::{ConnectError, ConnectErrorKind, Era};
+use switchboard_model::{ConnectError, ConnectErrorKind, Era, GrantOwner};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
@@ -16,6 +17,8 @@ const RETRY_PAUSE: Duration = Duration::from_mins(1);
 /// Identifies a further connection of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ConnectionKey {
+    /// Whose account it uses, at a server where each owner has an account; `None` for the board's.
+    pub(crate) owner: Option<GrantOwner>,
     /// The session that owns it; `None` for one that all clients share.
     pub(crate) session: Option<Arc<str>>,
     /// The required era; `None` if the server chooses.
@@ -24,12 +27,26 @@ pub(crate) struct ConnectionKey {
 
 impl ConnectionKey {
     pub(crate) fn shared(era: Era) -> Self {
-        Self { session: None, era: Some(era) }
+        Self { owner: None, session: None, era: Some(era) }
     }
 
-    /// The shared key of the same era, for a session's key with a required era.
+    /// Whether the connection serves one session or one owner alone.
+    pub(crate) fn is_own(&self) -> bool {
+        self.session.is_some() || self.owner.is_some()
+    }
+
+    /// The shared key of the same era, for an own key with a required era.
     pub(crate) fn to_shared(&self) -> Option<Self> {
-        self.session.as_ref().and(self.era).map(Self::shared)
+        self.era.filter(|_| self.is_own()).map(Self::shared)
+    }
+
+    /// Whether it ends with this session.
+    pub(crate) fn belongs_to(&self, session: &str) -> bool {
+        let of_owner = match &self.owner {
+            Some(GrantOwner::Session(owner)) => **owner == *session,
+            Some(GrantOwner::Board | GrantOwner::Person(_)) | None => false,
+        };
+        of_owner || self.session.as_deref() == Some(session)
     }
 }
 
@@ -64,11 +81,23 @@ pub(crate) struct UseToken {
     _users: TaskTrackerToken,
     /// Updated when the use ends.
     last_used: Option<Arc<Mutex<Instant>>>,
+    /// Cancelled when the account of the connection must not be used any more.
+    revoked: Option<CancellationToken>,
+}
+
+impl UseToken {
+    /// Returns when the account of the connection must not be used any more; never for the board's account.
+    pub(crate) async fn revoked(&self) {
+        match &self.revoked {
+            Some(revoked) => revoked.cancelled().await,
+            None => std::future::pending().await,
+        }
+    }
 }
 
 impl From<TaskTrackerToken> for UseToken {
     fn from(users: TaskTrackerToken) -> Self {
-        Self { _users: users, last_used: None }
+        Self { _users: users, last_used: None, revoked: None }
     }
 }
 
@@ -87,21 +116,31 @@ pub(crate) struct OpenConnection {
     pub(crate) connection: Arc<Connection>,
     pub(crate) users: TaskTracker,
     last_used: Arc<Mutex<Instant>>,
+    /// Cancelled when the account of the connection must not be used any more.
+    revoked: Option<CancellationToken>,
     /// The log level that was last sent to the server.
     pub(crate) log_level: Mutex<Option<Arc<str>>>,
 }
 
 impl OpenConnection {
-    pub(crate) fn new(connection: Arc<Connection>) -> Self {
-        let last_used = Arc::new(Mutex::new(Instant::now()));
-        Self { connection, users: TaskTracker::new(), last_used, log_level: Mutex::default() }
+    pub(crate) fn new(connection: Arc<Connection>, revoked: Option<CancellationToken>) -> Self {
+        Self {
+            connection,
+            users: TaskTracker::new(),
+            last_used: Arc::new(Mutex::new(Instant::now())),
+            revoked,
+            log_level: Mutex::default(),
+        }
     }
 
     /// Keeps the connection open until the token is dropped; `None` if it is being closed.
     pub(crate) fn hold(&self) -> Option<Held> {
         // In this order: a concurrent close either waits for this token, or is noticed here.
-        let token =
-            UseToken { _users: self.users.token(), last_used: Some(self.last_used.clone()) };
+        let token = UseToken {
+            _users: self.users.token(),
+            last_used: Some(self.last_used.clone()),
+            revoked: self.revoked.clone(),
+        };
         let is_usable = !self.users.is_closed() && !self.connection.is_closed();
         is_usable.then(|| (self.connection.clone(), token))
     }

@@ -12,8 +12,8 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use parking_lot::Mutex;
 use switchboard_mcp_client::{ConnectProgress, Connection, ServerInfo};
 use switchboard_model::{
-    ConnectError, Era, QuarantinedTool, ServerName, ServerSpec, ServerState, ToolDescriptor,
-    UpstreamToolList,
+    ConnectError, Era, GrantOwner, QuarantinedTool, ServerName, ServerSpec, ServerState,
+    ToolDescriptor, UpstreamToolList,
 };
 use switchboard_schema::prepare_for_lists;
 use tokio::sync::{Notify, Semaphore, watch};
@@ -124,6 +124,8 @@ pub(crate) struct Server {
     /// Wakes the supervisor to read prompts and resources again.
     pub(crate) offers_suspected: Notify,
     pool: ConnectionPool,
+    /// The owner whose account last listed the tools.
+    listing_owner: Mutex<Option<GrantOwner>>,
     around: ServerContext,
 }
 
@@ -177,6 +179,7 @@ impl Server {
             telling: Semaphore::new(1),
             offers_suspected: Notify::new(),
             pool: ConnectionPool::default(),
+            listing_owner: Mutex::default(),
             around: around.clone(),
         }
     }
@@ -188,6 +191,18 @@ impl Server {
     /// The further connections beside the supervised one.
     pub(crate) fn pool(&self) -> &ConnectionPool {
         &self.pool
+    }
+
+    pub(crate) fn listing_owner(&self) -> Option<GrantOwner> {
+        self.listing_owner.lock().clone()
+    }
+
+    pub(crate) fn forget_listing_owner(&self) {
+        *self.listing_owner.lock() = None;
+    }
+
+    pub(crate) fn note_listing_owner(&self, owner: GrantOwner) {
+        *self.listing_owner.lock() = Some(owner);
     }
 
     pub(crate) fn around(&self) -> &ServerContext {

@@ -8,6 +8,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::known_owners::KnownOwners;
 use crate::memory::Memory;
 use crate::offers::Outgoing;
 
@@ -32,4 +33,5 @@ pub(crate) struct ServerContext {
     pub(crate) stop: CancellationToken,
     pub(crate) outgoing: Outgoing,
     pub(crate) audience: Audience,
+    pub(crate) owners: KnownOwners,
 }

@@ -9,11 +9,13 @@ use std::time::Duration;
 use futures::FutureExt;
 use switchboard_mcp_client::{ConnectOptions, ConnectProgress, Connection, UpstreamNews};
 use switchboard_model::{
-    ConnectError, ConnectErrorKind as Kind, ServerName, ServerSpec, ToolDescriptor,
+    ConnectError, ConnectErrorKind as Kind, Era, ServerName, ServerSpec, ToolDescriptor,
+    UpstreamToolList,
 };
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use crate::listing_account::{accounts_changed, nobody_signed_in};
 use crate::memory::Memory;
 use crate::offers::{ServerNews, read_offers};
 use crate::reconnect_backoff::ReconnectBackoff;
@@ -115,6 +117,11 @@ async fn wait_for_sign_in(server: &Server, around: &ServerContext) -> bool {
     else {
         return false;
     };
+    if server.has_owners() {
+        let changed = accounts_changed(server, sign_ins);
+        let _nobody_came = tokio::time::timeout(SIGN_IN_PAUSE, changed).await;
+        return true;
+    }
     let _nobody_came = tokio::time::timeout(SIGN_IN_PAUSE, sign_ins.changed(server.spec())).await;
     true
 }
@@ -149,26 +156,9 @@ async fn connect(server: &Server, around: &ServerContext) -> Result<Arc<Connecti
         }
         Audience::Owner => None,
     };
-    let progress = Arc::new(ConnectProgress::default());
-    let options =
-        ConnectOptions { known_era, progress: Some(progress.clone()), ..around.options.clone() };
     let start = Instant::now();
     let shown = server.shown_name();
-    tracing::info!("Connecting to MCP server '{shown}' at {}", server.spec().place);
-    let (connection, list) = {
-        let _attempt = server.begin_attempt(start, progress);
-        let mut opening = std::pin::pin!(Connection::open(server.spec(), &options));
-        loop {
-            tokio::select! {
-                opened = &mut opening => break opened?,
-                () = tokio::time::sleep(STILL_WAITING) => {
-                    if let Some(waiting) = server.status().waiting {
-                        tracing::info!("MCP server '{shown}' is not connected yet: {waiting}");
-                    }
-                }
-            }
-        }
-    };
+    let (connection, list) = open_with_account(server, around, known_era, start).await?;
     let took = start.elapsed();
     tracing::info!("MCP server '{shown}' returned {} tools", list.tools.len());
     if around.memory == Memory::Keep
@@ -187,12 +177,64 @@ async fn connect(server: &Server, around: &ServerContext) -> Result<Arc<Connecti
     Ok(connection)
 }
 
+/// Opens the supervised connection with the account that lists the tools. If an account is refused, the next one is
+/// tried.
+async fn open_with_account(
+    server: &Server,
+    around: &ServerContext,
+    known_era: Option<Era>,
+    start: Instant,
+) -> Result<(Arc<Connection>, UpstreamToolList), ConnectError> {
+    let mut refused = None;
+    for owner in server.listing_owners(around).await? {
+        let options = ConnectOptions { known_era, owner: owner.clone(), ..around.options.clone() };
+        match open(server, options, start).await {
+            Ok(opened) => {
+                server.note_listing_owner(owner);
+                return Ok(opened);
+            }
+            Err(error) if error.kind == Kind::SignIn && server.has_owners() => {
+                refused = Some(error)
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Err(refused.unwrap_or_else(|| nobody_signed_in(server.spec())))
+}
+
+async fn open(
+    server: &Server,
+    options: ConnectOptions,
+    start: Instant,
+) -> Result<(Arc<Connection>, UpstreamToolList), ConnectError> {
+    let progress = Arc::new(ConnectProgress::default());
+    let options = ConnectOptions { progress: Some(progress.clone()), ..options };
+    let shown = server.shown_name();
+    tracing::info!("Connecting to MCP server '{shown}' at {}", server.spec().place);
+    let _attempt = server.begin_attempt(start, progress);
+    let mut opening = std::pin::pin!(Connection::open(server.spec(), &options));
+    loop {
+        tokio::select! {
+            opened = &mut opening => return opened,
+            () = tokio::time::sleep(STILL_WAITING) => {
+                if let Some(waiting) = server.status().waiting {
+                    tracing::info!("MCP server '{shown}' is not connected yet: {waiting}");
+                }
+            }
+        }
+    }
+}
+
 async fn take_offers(server: &Server, connection: &Connection, around: &ServerContext) {
     if around.audience == Audience::Owner {
         return;
     }
     let before = server.offers.load_full();
-    let offers = read_offers(connection, &server.spec().name, &before).await;
+    let mut offers = read_offers(connection, &server.spec().name, &before).await;
+    if server.has_owners() {
+        // The resources of the account that lists are nobody else's concern.
+        offers.resources.clear();
+    }
     if offers != *before {
         server.offers.store(Arc::new(offers));
         around.dirty.notify_one();
@@ -278,6 +320,7 @@ async fn hear(
         return;
     }
     let name = &server.spec().name;
+    let is_private = server.has_owners();
     let mut is_list_changed = false;
     let mut next = Some(said);
     while let Some(said) = next.take() {
@@ -287,6 +330,8 @@ async fn hear(
                     tokio::time::sleep(SETTLE).await;
                 }
             }
+            // What an account hears is not told to others.
+            UpstreamNews::ResourceUpdated { .. } | UpstreamNews::Log(_) if is_private => {}
             // There may be no receiver.
             UpstreamNews::ResourceUpdated { uri, params } => {
                 let update = ServerNews::ResourceUpdated { server: name.clone(), uri, params };

@@ -56,7 +56,7 @@ fn tested() -> GrantId {
 
 fn with_oauth(office: &FakeAuthServer, grant: OAuthGrant) -> ServerSpec {
     let (url, headers) = (office.url().parse().unwrap(), BTreeMap::new());
-    let auth = UpstreamAuth::OAuth(OAuthSettings { grant, scopes: Vec::new() });
+    let auth = UpstreamAuth::OAuth(OAuthSettings { grant, ..OAuthSettings::default() });
     spec(Endpoint::StreamableHttp { url, headers, auth })
 }
 

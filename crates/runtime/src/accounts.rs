@@ -1,0 +1,269 @@
+//! The accounts of single owners at servers: who is asked to sign in, and the flows that are open.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
+use switchboard_model::{
+    Caller, ConnectError, ConnectErrorKind as Kind, GrantId, GrantOwner, ServerName, SignInPage,
+};
+use switchboard_oauth::{GrantTarget, SignInState, SignIns, TokenStore};
+use switchboard_outbound::HttpPool;
+use tokio::time::Instant;
+use url::Url;
+
+use crate::connect_flow::{ConnectFlow, FLOW_LIFETIME, FlowDraft, FlowEnd};
+use crate::connection_pool::ClientProfile;
+use crate::server::Server;
+use crate::sign_in_prompt::SignInPrompt;
+
+/// How many flows may be open; beyond it the oldest is given up.
+const MAX_FLOWS: usize = 4096;
+/// How long a person is not asked for the same sign-in again.
+const PROMPT_PAUSE: Duration = Duration::from_mins(10);
+/// The letters of codes: none that people confuse.
+const CODE_LETTERS: &[u8; 32] = b"ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
+
+/// The address of the pages, and how they know the person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignInPages {
+    /// The address of the board, to which paths are appended.
+    pub base: Url,
+    /// Whether a person must show that the call was theirs. Not where everybody who reaches the board is its user.
+    pub needs_proof: bool,
+}
+
+/// The sign-ins that callers are asked for. Clones share them.
+#[derive(Debug, Clone)]
+pub struct Accounts {
+    sign_ins: SignIns,
+    http: HttpPool,
+    pages: Arc<ArcSwapOption<SignInPages>>,
+    flows: Arc<Mutex<Flows>>,
+}
+
+#[derive(Debug, Default)]
+struct Flows {
+    by_id: HashMap<Arc<str>, (Instant, FlowTopic, Arc<ConnectFlow>)>,
+    /// When a person was last asked for a sign-in.
+    asked: HashMap<FlowTopic, Instant>,
+}
+
+/// What a person is asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct FlowTopic {
+    owner: GrantOwner,
+    server: ServerName,
+    scopes: Vec<String>,
+}
+
+/// Why a flow is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asking {
+    /// A call needs it. The person is not asked again and again.
+    ForCall,
+    /// The person wants it.
+    OnRequest,
+}
+
+impl Accounts {
+    pub(crate) fn new(sign_ins: SignIns, http: HttpPool) -> Self {
+        Self { sign_ins, http, pages: Arc::default(), flows: Arc::default() }
+    }
+
+    /// Sets the address of the pages. Without it a call that needs a sign-in names a command instead.
+    pub fn serve_pages(&self, pages: SignInPages) {
+        self.pages.store(Some(Arc::new(pages)));
+    }
+
+    /// The address of the pages.
+    pub fn pages(&self) -> Option<Arc<SignInPages>> {
+        self.pages.load_full()
+    }
+
+    /// Makes the next request of an owner read its account again.
+    pub(crate) fn look_again(&self, server: &ServerName, owner: &GrantOwner) {
+        self.sign_ins.look_again(server, owner.clone());
+    }
+
+    /// The store of the grants.
+    pub fn tokens(&self) -> &Arc<dyn TokenStore> {
+        self.sign_ins.tokens()
+    }
+
+    /// The flow of this id, also one that has ended.
+    pub fn flow(&self, id: &str) -> Option<Arc<ConnectFlow>> {
+        self.flows.lock().by_id.get(id).map(|(_, _, flow)| flow.clone())
+    }
+
+    /// The flow whose sign-in carries this `state`.
+    pub fn flow_of_state(&self, state: &str) -> Option<Arc<ConnectFlow>> {
+        let flows = self.flows.lock();
+        let mut flows = flows.by_id.values().map(|(_, _, flow)| flow);
+        flows.find(|flow| flow.has_state(state)).cloned()
+    }
+
+    /// Asks the owner of a request to sign in. `None` where the server has no owners or nothing can be asked.
+    pub(crate) async fn prompt(
+        &self,
+        server: &Server,
+        client: &ClientProfile,
+    ) -> Option<SignInPrompt> {
+        let owner = server.account_owner(client).ok().filter(|_| server.has_owners())?;
+        let person = client.person.clone()?;
+        let prompted =
+            self.open_flow(server, owner, person, client.program.clone(), Asking::ForCall).await;
+        prompted.inspect_err(|error| tracing::debug!(%error, "no sign-in page")).ok()
+    }
+
+    /// Opens a flow for a caller who wants to sign in.
+    pub(crate) async fn begin(
+        &self,
+        server: &Server,
+        caller: &Caller,
+    ) -> Result<SignInPrompt, ConnectError> {
+        let client = ClientProfile {
+            session: caller.session.clone(),
+            person: Some(caller.person().clone()),
+            ..ClientProfile::default()
+        };
+        let owner = server.account_owner(&client)?;
+        if owner == GrantOwner::Board {
+            let message = format!("all callers share one account at '{}'", server.spec().name);
+            let hint =
+                "sign in where the instance runs, with `switchboard auth login` without --url";
+            return Err(ConnectError::new(Kind::Protocol, message).with_hint(hint));
+        }
+        let (person, program) = (caller.person().clone(), caller.client.name.clone());
+        self.open_flow(server, owner, person, program, Asking::OnRequest).await
+    }
+
+    async fn open_flow(
+        &self,
+        server: &Server,
+        owner: GrantOwner,
+        person: Arc<str>,
+        client: Option<Arc<str>>,
+        asking: Asking,
+    ) -> Result<SignInPrompt, ConnectError> {
+        let spec = server.spec();
+        let Some(pages) = self.pages() else {
+            let message = format!("this program serves no pages to sign in at '{}'", spec.name);
+            return Err(ConnectError::new(Kind::SignIn, message));
+        };
+        let id = GrantId::of_server(&spec.name).with_owner(owner.clone());
+        let scopes = match spec.endpoint.oauth() {
+            Some((url, settings)) => {
+                let target = GrantTarget::Server(url, settings);
+                let state = SignInState::of(&id, target, &**self.tokens()).await;
+                state.map(|state| state.wanted_scopes).unwrap_or_default()
+            }
+            None => Vec::new(),
+        };
+        let topic = FlowTopic { owner: owner.clone(), server: spec.name.clone(), scopes };
+        let page_at = |path: &str| address(&pages.base, path);
+        let draft = FlowDraft {
+            spec: spec.clone(),
+            owner,
+            person,
+            client,
+            redirect_uri: page_at("oauth/callback")?,
+            document: Some(page_at(&format!(".well-known/oauth-client/{}.json", spec.name))?)
+                .filter(|url| url.scheme() == "https"),
+        };
+        let (id, code) = (random_id()?, random_code()?);
+        let (flow, is_repeated) = self.flows.lock().enter(topic, asking, || {
+            ConnectFlow::new(id, code, draft, self.tokens().clone(), self.http.clone())
+        });
+        let page = page_of(&flow, &pages)?;
+        Ok(SignInPrompt { page, flow, is_repeated })
+    }
+
+    /// The page of a flow.
+    pub fn page_of(&self, flow: &ConnectFlow) -> Option<SignInPage> {
+        page_of(flow, &*self.pages()?).ok()
+    }
+}
+
+impl Flows {
+    /// The open flow about this topic, or a new one, and whether the person was already asked lately.
+    fn enter(
+        &mut self,
+        topic: FlowTopic,
+        asking: Asking,
+        make: impl FnOnce() -> ConnectFlow,
+    ) -> (Arc<ConnectFlow>, bool) {
+        let now = Instant::now();
+        self.asked.retain(|_, at| now - *at < PROMPT_PAUSE);
+        self.by_id.retain(|_, (since, _, _)| now - *since < FLOW_LIFETIME);
+        if self.asked.len() >= MAX_FLOWS {
+            self.asked.clear();
+        }
+        let is_repeated = self.asked.contains_key(&topic);
+        if asking == Asking::ForCall {
+            self.asked.entry(topic.clone()).or_insert(now);
+        }
+        let open = self
+            .by_id
+            .values()
+            .find(|(_, other, flow)| *other == topic && flow.end() == FlowEnd::Open);
+        if let Some((_, _, flow)) = open {
+            return (flow.clone(), is_repeated);
+        }
+        if self.by_id.len() >= MAX_FLOWS
+            && let Some(oldest) =
+                self.by_id.iter().min_by_key(|(_, (since, _, _))| *since).map(|(id, _)| id.clone())
+            && let Some((_, _, flow)) = self.by_id.remove(&oldest)
+        {
+            flow.give_up();
+        }
+        let flow = Arc::new(make());
+        self.by_id.insert(flow.id().clone(), (now, topic, flow.clone()));
+        (flow, is_repeated)
+    }
+}
+
+fn page_of(flow: &ConnectFlow, pages: &SignInPages) -> Result<SignInPage, ConnectError> {
+    Ok(SignInPage {
+        server: flow.server().clone(),
+        url: address(&pages.base, &format!("connect/{}", flow.id()))?.into(),
+        code: pages.needs_proof.then(|| flow.code().to_string()),
+        expires_at_ms: flow.expires_at_ms(),
+    })
+}
+
+/// An address below the board's own.
+pub(crate) fn address(base: &Url, path: &str) -> Result<Url, ConnectError> {
+    let text = format!("{}/{path}", base.as_str().trim_end_matches('/'));
+    Url::parse(&text).map_err(|_| ConnectError::new(Kind::Protocol, "the public address is no URL"))
+}
+
+fn random_bytes<const N: usize>() -> Result<[u8; N], ConnectError> {
+    let mut bytes = [0; N];
+    let filled = getrandom::fill(&mut bytes);
+    filled.map_err(|_| ConnectError::new(Kind::Process, "the system has no randomness"))?;
+    Ok(bytes)
+}
+
+/// 128 random bits, as text.
+pub(crate) fn random_id() -> Result<Arc<str>, ConnectError> {
+    let number = u128::from_be_bytes(random_bytes::<16>()?);
+    Ok(format!("{number:032x}").into())
+}
+
+/// 128 random bits, as text; `None` if the system has no randomness.
+pub fn random_text() -> Option<String> {
+    random_id().ok().map(|id| id.to_string())
+}
+
+/// 40 random bits, in letters that a person can type.
+fn random_code() -> Result<Arc<str>, ConnectError> {
+    let letters: String = random_bytes::<8>()?
+        .iter()
+        .map(|byte| char::from(CODE_LETTERS[usize::from(byte % 32)]))
+        .collect();
+    let (first, second) = letters.split_at(4);
+    Ok(format!("{first}-{second}").into())
+}

@@ -1,0 +1,187 @@
+//! The accounts of single owners, as the faces see them: begin a sign-in, show, store a token, sign out.
+
+use std::sync::Arc;
+
+use switchboard_model::{
+    AccountScope, Caller, ConnectError, ConnectErrorKind as Kind, GrantId, GrantOwner,
+    GrantPurpose, Secret, ServerName,
+};
+use switchboard_oauth::{
+    GrantState, GrantTarget, OrphanCause, SignInState, TokenStoreError, stored_token,
+};
+
+use crate::accounts::Accounts;
+use crate::board::Board;
+use crate::server::Server;
+use crate::sign_in_prompt::SignInPrompt;
+
+/// One account at a server.
+#[derive(Debug, Clone)]
+pub struct AccountState {
+    pub server: ServerName,
+    pub owner: GrantOwner,
+    /// Whose account a call to this server uses; `None` if the server is not configured any more.
+    pub per: Option<AccountScope>,
+    pub state: SignInState,
+}
+
+impl Board {
+    /// The sign-ins that callers are asked for.
+    pub fn accounts(&self) -> &Accounts {
+        &self.accounts
+    }
+
+    /// Opens a page on which this caller signs in at a server.
+    pub async fn begin_sign_in(
+        &self,
+        server: &ServerName,
+        caller: &Caller,
+    ) -> Result<SignInPrompt, ConnectError> {
+        let server = self.account_server(server)?;
+        self.accounts.begin(&server, caller).await
+    }
+
+    /// The accounts of this caller: one for each server where users have accounts, signed in or not. With `all`, also
+    /// the accounts of all other owners.
+    pub async fn account_states(
+        &self,
+        caller: &Caller,
+        all: bool,
+    ) -> Result<Vec<AccountState>, ConnectError> {
+        let tokens = self.accounts.tokens();
+        let published = self.published.load_full();
+        let target = |server: &ServerName| match published.servers.get(server) {
+            Some(server) => match server.spec().endpoint.oauth() {
+                Some((url, settings)) => (GrantTarget::Server(url, settings), Some(settings.per)),
+                None => (GrantTarget::Unknown, None),
+            },
+            None => (GrantTarget::Unknown, None),
+        };
+        let mut wanted: Vec<(ServerName, GrantOwner)> = Vec::new();
+        for plan in &published.plan().servers {
+            let owner = match plan.spec.endpoint.account_scope() {
+                AccountScope::Board => continue,
+                AccountScope::Person => GrantOwner::Person(caller.person().clone()),
+                AccountScope::Session => match &caller.session {
+                    Some(session) => GrantOwner::Session(session.clone()),
+                    None => continue,
+                },
+            };
+            wanted.push((plan.spec.name.clone(), owner));
+        }
+        let own = GrantOwner::Person(caller.person().clone());
+        for kept in tokens.list().await.map_err(|error| unread(&error))? {
+            let GrantPurpose::Server(server) = kept.id.purpose else { continue };
+            let entry = (server, kept.id.owner);
+            if (all || entry.1 == own) && !wanted.contains(&entry) {
+                wanted.push(entry);
+            }
+        }
+        let mut states = Vec::with_capacity(wanted.len());
+        for (server, owner) in wanted {
+            let id = GrantId::of_server(&server).with_owner(owner.clone());
+            let (target, per) = target(&server);
+            let mut state = SignInState::of(&id, target, &**tokens).await?;
+            if self.around.owners.is_gone(&owner) {
+                state.state = GrantState::Orphaned(OrphanCause::OwnerGone);
+            }
+            states.push(AccountState { server, owner, per, state });
+        }
+        Ok(states)
+    }
+
+    /// Stores a token of this caller for a server with `auth.bearer.per`.
+    pub async fn store_account_token(
+        &self,
+        server: &ServerName,
+        caller: &Caller,
+        token: &Secret,
+    ) -> Result<(), ConnectError> {
+        let server = self.account_server(server)?;
+        let owner = server.owner_of_caller(caller)?;
+        let id = GrantId::of_server(&server.spec().name).with_owner(owner.clone());
+        stored_token(server.spec(), token, &**self.accounts.tokens(), &id).await?;
+        self.end_account_use(&server, &owner);
+        Ok(())
+    }
+
+    /// Forgets the account of this caller at a server and closes its connections. Returns whether there was one.
+    pub async fn sign_out(
+        &self,
+        server: &ServerName,
+        caller: &Caller,
+    ) -> Result<bool, ConnectError> {
+        let server = self.account_server(server)?;
+        let owner = server.owner_of_caller(caller)?;
+        let id = GrantId::of_server(&server.spec().name).with_owner(owner.clone());
+        let had_one = self.accounts.tokens().forget(&id).await.map_err(|error| unread(&error))?;
+        self.end_account_use(&server, &owner);
+        Ok(had_one)
+    }
+
+    /// Closes the connections of an owner to a server, because another account was signed in.
+    pub fn account_changed(&self, server: &ServerName, owner: &GrantOwner) {
+        if let Some(server) = self.published.load().servers.get(server) {
+            self.end_account_use(server, owner);
+        }
+    }
+
+    /// Ends the use of an owner's tokens that are in memory.
+    fn end_account_use(&self, server: &Server, owner: &GrantOwner) {
+        self.accounts.look_again(&server.spec().name, owner);
+        server.close_owner(owner);
+    }
+
+    /// Sets the check whether a person is gone, for [`Board::close_gone_owners`]. Later calls have no effect.
+    pub fn know_owners(&self, is_gone: impl Fn(&str) -> bool + Send + Sync + 'static) {
+        self.around.owners.set(Box::new(is_gone));
+    }
+
+    /// Closes the connections of persons who are gone, also those in use.
+    pub fn close_gone_owners(&self) {
+        for server in self.published.load().servers.values().filter(|server| server.has_owners()) {
+            if server.listing_owner().is_some_and(|owner| self.around.owners.is_gone(&owner)) {
+                server.forget_listing_owner();
+                server.reconnect_wanted.notify_one();
+            }
+            for owner in server.connected_owners() {
+                if self.around.owners.is_gone(&owner) {
+                    tracing::info!(server = %server.spec().name, "an owner is gone; its connections are closed");
+                    self.end_account_use(server, &owner);
+                }
+            }
+        }
+    }
+
+    fn account_server(&self, name: &ServerName) -> Result<Arc<Server>, ConnectError> {
+        let published = self.published.load();
+        let found = published.servers.get(name).filter(|_| !name.is_attached());
+        found.cloned().ok_or_else(|| {
+            ConnectError::new(Kind::Protocol, format!("there is no MCP server '{name}'"))
+                .with_operator_hint("`switchboard server list` shows all servers")
+        })
+    }
+}
+
+impl Server {
+    /// The owner of this caller's own account.
+    fn owner_of_caller(&self, caller: &Caller) -> Result<GrantOwner, ConnectError> {
+        let client = crate::connection_pool::ClientProfile {
+            session: caller.session.clone(),
+            person: Some(caller.person().clone()),
+            ..crate::connection_pool::ClientProfile::default()
+        };
+        match self.account_owner(&client)? {
+            GrantOwner::Board => {
+                let message = format!("all callers share one account at '{}'", self.spec().name);
+                let hint = "where the instance runs, `switchboard auth` without --url changes it";
+                Err(ConnectError::new(Kind::Protocol, message).with_hint(hint))
+            }
+            owner @ (GrantOwner::Person(_) | GrantOwner::Session(_)) => Ok(owner),
+        }
+    }
+}
+
+fn unread(error: &TokenStoreError) -> ConnectError {
+    ConnectError::new(Kind::Unreachable, error.message.clone())
+}
