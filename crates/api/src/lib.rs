@@ -1,5 +1,6 @@
 //! The types of the HTTP API and of `--json`. This crate has no behaviour: other crates fill and read them.
 
+mod account;
 mod agent;
 mod call;
 mod config;
@@ -13,6 +14,7 @@ mod session;
 mod source;
 mod tool;
 
+pub use account::{AccountList, AccountToken, AccountView, SignInView, SignedOut};
 pub use agent::{
     AgentFrameworkView, AgentLimitsView, AgentList, AgentServerView, AgentSummary, AgentView,
 };
@@ -28,7 +30,7 @@ pub use declaration::{
     AbsentTool, ArgumentDeclaration, ArgumentsCheck, DeclarationPreview, LimitsDeclaration,
     ToolDeclaration, ToolDeclarationView, ToolDefinitionView,
 };
-pub use problem::{FieldError, PROBLEM_TYPE_BASE, Problem};
+pub use problem::{FieldError, PROBLEM_TYPE_BASE, Problem, SignInPageView};
 pub use provider::{ProviderList, ProviderView};
 pub use rendering::{
     NotShownView, RenderedToolView, RenderingAnswer, RenderingView, RewriteView, TokenBasis,

@@ -31,6 +31,23 @@ pub struct Problem {
     /// The errors of single values, if there are any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<FieldError>,
+    /// The page where the person signs in, if that is what the call needs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sign_in: Option<SignInPageView>,
+}
+
+/// The page where a person signs in at a server, so that a call can use the person's own account.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SignInPageView {
+    #[schema(example = "tracker")]
+    pub server: String,
+    #[schema(example = "https://tools.example.com/connect/0f1e")]
+    pub url: String,
+    /// What the page asks for. Absent where it asks for nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// When the page stops working, in milliseconds since 1970.
+    pub expires_at_ms: i64,
 }
 
 /// An error in one value of a document.
@@ -53,6 +70,7 @@ impl Problem {
             hint: None,
             call: None,
             errors: Vec::new(),
+            sign_in: None,
         }
     }
 

@@ -75,6 +75,13 @@ impl Gatekeeper {
         }
     }
 
+    /// Whether a person is gone: one that only keys stand for, and all of them are revoked or expired. Of the persons in
+    /// tokens nothing is known.
+    pub fn is_gone(&self, person: &str) -> bool {
+        let has_keys = person.starts_with("key:") || person.starts_with("user:");
+        has_keys && !self.keys.load().has_person(person)
+    }
+
     /// The protected resource metadata (RFC 9728), if tokens are accepted.
     pub fn resource_metadata(&self) -> Option<Value> {
         self.tokens.as_ref().map(Tokens::resource_metadata)

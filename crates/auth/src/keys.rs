@@ -196,6 +196,15 @@ impl KnownKeys {
         Ok(known.principal.clone())
     }
 
+    /// Whether a person has a key that is valid now.
+    pub(crate) fn has_person(&self, person: &str) -> bool {
+        let now = now_ms();
+        self.by_hash.values().any(|known| {
+            *known.principal.identity.person == *person
+                && known.expires_at_ms.is_none_or(|end| end > now)
+        })
+    }
+
     /// Stores which keys were used since the last time.
     pub(crate) async fn note_uses(&self, store: &Store) -> Result<(), AuthError> {
         for used in self.by_hash.values().map(|known| &known.used) {

@@ -47,7 +47,15 @@ answers! {
         unauthorized: "the token lacks a scope that is needed here",
         forbidden_host: "the Origin header names another site; `security.allowed_origins` may add it",
     }
-    CallForbidden 403 "The credentials do not suffice, the request comes from a page of another site, or a content check blocked the call or its result." {
+    UnknownAccountServer 404 "No server of that name is configured, or there is no such sign-in." {
+        unknown_server: "there is no MCP server 'trackr'",
+        unknown_sign_in: "there is no such sign-in",
+    }
+    AccountRefused 422 "Users have no account of their own at this server, or the token is invalid." {
+        no_account: "all callers share one account at 'demo'",
+    }
+    CallForbidden 403 "The credentials do not suffice, the request comes from a page of another site, a content check blocked the call or its result, or the person must sign in at the server first." {
+        needs_sign_in: "tool 'list_issues' of MCP server 'tracker' needs a sign-in of the person who calls it",
         blocked: "tool 'echo' of MCP server 'demo' was not called: the content check refused it: prompt injection",
         forbidden: "this needs the role operator, and the credentials have client",
         unauthorized: "the token lacks a scope that is needed here",

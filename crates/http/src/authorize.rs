@@ -76,6 +76,9 @@ fn may_report<B>(shared: &Shared, is_peer_local: bool, request: &Request<B>) -> 
 /// The role that a path requires; `None` for public paths.
 fn needed_role(method: &Method, path: &str) -> Option<Role> {
     let is_public = path.starts_with("/.well-known/")
+        // These pages check the person themselves.
+        || path.starts_with(crate::connect::PAGES)
+        || path == crate::connect::CALLBACK
         || matches!(path, "/" | "/healthz" | "/readyz" | "/api/v1/openapi.json" | "/api/v1/docs")
         // Its first frame carries the credentials.
         || path == trustgraph_socket::PATH;

@@ -19,6 +19,7 @@ use hyper::body::Incoming;
 use tower::{Layer, ServiceExt};
 
 use crate::authorize::{self, AuthDecision};
+use crate::connect;
 use crate::connections::{ConnectionState, RequestInProgress};
 use crate::cross_origin::{self, is_allowed_page};
 use crate::mcp::{self, BodyChunk, McpEndpoint};
@@ -66,7 +67,13 @@ impl<M: McpEndpoint> Dispatcher<M> {
         let asking = connection.begin_request(request.version());
         let policy = self.shared.hosts.current();
         let is_page = is_allowed_page(&policy, request.headers());
-        let mut response = match policy.refusal(request.headers(), request.uri().authority()) {
+        let authority = request.uri().authority();
+        let refusal = if connect::is_page(request.method(), request.uri().path()) {
+            policy.page_refusal(request.headers(), authority)
+        } else {
+            policy.refusal(request.headers(), authority)
+        };
+        let mut response = match refusal {
             Some(detail) => forbidden(detail).map(ResponseBody::Other),
             // Boxed: the future is large, and most requests do not come from a browser.
             None if is_page => Box::pin(self.dispatch_page(asking.connection(), request)).await,

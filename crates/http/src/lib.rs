@@ -1,5 +1,6 @@
 //! The HTTP server: MCP endpoints, the JSON API, health, metrics, and the web pages.
 
+mod accounts;
 mod agents;
 mod answers;
 mod authorize;
@@ -7,6 +8,8 @@ mod board_place;
 mod call_records;
 mod calls;
 mod config;
+mod connect;
+mod connect_page;
 mod connections;
 #[cfg(test)]
 mod connections_tests;
@@ -45,6 +48,7 @@ mod session_events;
 mod session_render;
 mod session_tools;
 mod sessions;
+mod sign_in_pages;
 mod sources;
 mod stream_auth;
 mod tooling_gateway;

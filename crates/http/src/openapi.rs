@@ -32,6 +32,7 @@ static TEXT: LazyLock<String> = LazyLock::new(openapi_text);
         (name = "sessions", description = "The servers, toolsets and tools of a chat or an MCP client, and their rendering for a provider."),
         (name = "turns", description = "Chat: turns between a person and a model, and the stored conversation."),
         (name = "agents", description = "Agents that find their MCP servers here, and their servers as frameworks take them."),
+        (name = "accounts", description = "Your own accounts at MCP servers where each user has one."),
         (name = "health", description = "For monitoring the process."),
         (name = "about", description = "This document."),
     ),

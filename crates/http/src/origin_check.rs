@@ -37,6 +37,15 @@ pub(crate) fn hardened<B>(response: &mut Response<B>) {
 }
 
 impl HostPolicy {
+    /// Why a request for a page is refused that people open from other sites: only the host counts.
+    pub(crate) fn page_refusal(
+        &self,
+        headers: &HeaderMap,
+        authority: Option<&Authority>,
+    ) -> Option<String> {
+        self.named_host(headers, authority).is_none().then(foreign_host)
+    }
+
     pub(crate) fn refusal(
         &self,
         headers: &HeaderMap,
@@ -45,15 +54,7 @@ impl HostPolicy {
         if authority.is_none() && is_a_plain_local_request(headers) {
             return None;
         }
-        // HTTP/2 names the host in `:authority`, HTTP/1 may name it in the request line: all of them must match.
-        let in_header = headers.get_all(header::HOST).iter();
-        let in_header = in_header.map(|host| host.to_str().ok()?.parse::<Authority>().ok());
-        let mut named = in_header.chain(authority.cloned().map(Some));
-        let host = named.next().flatten().filter(|host| self.is_ours(host));
-        let are_others_ours = named.all(|other| other.is_some_and(|other| self.is_ours(&other)));
-        let Some(host) = host.filter(|_| are_others_ours) else {
-            return Some("the Host header does not name this machine; `security.allowed_hosts` may add names".into());
-        };
+        let Some(host) = self.named_host(headers, authority) else { return Some(foreign_host()) };
         let mut origins = headers.get_all(header::ORIGIN).iter();
         let origin = origins.next().map(|origin| origin.to_str().unwrap_or_default());
         if origins.next().is_some() {
@@ -81,6 +82,17 @@ impl HostPolicy {
         })
     }
 
+    /// The host that the request names, if it is this board's.
+    fn named_host(&self, headers: &HeaderMap, authority: Option<&Authority>) -> Option<Authority> {
+        // HTTP/2 names the host in `:authority`, HTTP/1 may name it in the request line: all of them must match.
+        let in_header = headers.get_all(header::HOST).iter();
+        let in_header = in_header.map(|host| host.to_str().ok()?.parse::<Authority>().ok());
+        let mut named = in_header.chain(authority.cloned().map(Some));
+        let host = named.next().flatten().filter(|host| self.is_ours(host));
+        let are_others_ours = named.all(|other| other.is_some_and(|other| self.is_ours(&other)));
+        host.filter(|_| are_others_ours)
+    }
+
     fn is_ours(&self, authority: &Authority) -> bool {
         let host = bare_host(authority);
         // User information such as `name@127.0.0.1` has no use here except to mislead.
@@ -96,6 +108,10 @@ impl HostPolicy {
             })
             || (self.is_wide && host.parse::<std::net::IpAddr>().is_ok())
     }
+}
+
+fn foreign_host() -> String {
+    "the Host header does not name this machine; `security.allowed_hosts` may add names".into()
 }
 
 /// Whether it is a typical request of a program on this machine: one plain local `Host` and no header that only browsers

@@ -98,7 +98,7 @@ fn offered_server(plan: &ServerPlan, status: &ServerStatus) -> ServerView {
         hint: status.error.as_ref().and_then(ConnectError::hint),
         stderr: None,
         session_processes: match plan.spec.sharing {
-            Sharing::Shared => None,
+            Sharing::Shared | Sharing::PerOwner { .. } => None,
             Sharing::PerSession { most, .. } => {
                 Some(SessionProcesses { running: status.session_processes, most })
             }

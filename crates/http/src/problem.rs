@@ -3,7 +3,7 @@
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use switchboard_api::{FieldError, Problem};
+use switchboard_api::{FieldError, Problem, SignInPageView};
 use switchboard_model::{ArgumentFault, CallError, CallErrorKind, CallId};
 use switchboard_store::{StoreError, StoreFailure};
 
@@ -37,6 +37,12 @@ impl ProblemResponse {
         };
         problem.errors = error.faults.iter().map(field).collect();
         problem.call = call.map(ToString::to_string);
+        problem.sign_in = error.sign_in.as_deref().map(|page| SignInPageView {
+            server: page.server.to_string(),
+            url: page.url.clone(),
+            code: page.code.clone(),
+            expires_at_ms: page.expires_at_ms,
+        });
         Self(Box::new(problem))
     }
 }
@@ -56,7 +62,8 @@ fn status_of(kind: CallErrorKind) -> StatusCode {
         }
         CallErrorKind::Timeout | CallErrorKind::InactivityTimeout => StatusCode::GATEWAY_TIMEOUT,
         CallErrorKind::Upstream => StatusCode::BAD_GATEWAY,
-        CallErrorKind::Blocked => StatusCode::FORBIDDEN,
+        // Not 401: the credentials for this board are fine, and a client must not sign in here again.
+        CallErrorKind::Blocked | CallErrorKind::NeedsSignIn => StatusCode::FORBIDDEN,
         CallErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }

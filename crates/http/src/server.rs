@@ -40,11 +40,12 @@ use crate::problem::ProblemResponse;
 use crate::request_body::{Timed, Unread, announced};
 use crate::self_waking::SelfWaking;
 use crate::server_state::{ServeOptions, Shared};
+use crate::sign_in_pages::PagesOf;
 use crate::stream_auth::Leases;
 use crate::{
-    agents, authorize, call_records, calls, config, content_checks, declarations, health, history,
-    inspect, mcp, openapi, page, problem, providers, server_entries, session_events,
-    session_render, session_tools, sessions, sources, tooling_gateway, trustgraph,
+    accounts, agents, authorize, call_records, calls, config, connect, content_checks,
+    declarations, health, history, inspect, mcp, openapi, page, problem, providers, server_entries,
+    session_events, session_render, session_tools, sessions, sources, tooling_gateway, trustgraph,
     trustgraph_socket, turns,
 };
 
@@ -72,6 +73,9 @@ fn api(shared: &Shared) -> Router<Shared> {
         .route("/", get(page::index))
         .route("/.well-known/oauth-protected-resource", get(authorize::resource_metadata))
         .route("/.well-known/oauth-protected-resource/{*path}", get(authorize::resource_metadata))
+        .route("/connect/{flow}", get(connect::show).post(connect::submit))
+        .route(connect::CALLBACK, get(connect::callback))
+        .route("/.well-known/oauth-client/{document}", get(connect::client_document))
         .route(content_checks::CHAT_MESSAGE_PATH, post(content_checks::report))
         .route("/agents/v2/{agent}/mcpServers", get(tooling_gateway::servers))
         .route("/agents/{agent}/mcpServers", get(tooling_gateway::servers_by_url))
@@ -123,6 +127,11 @@ pub(crate) fn documented_routes() -> OpenApiRouter<Shared> {
         .routes(routes!(turns::cancel))
         .routes(routes!(turns::follow))
         .routes(routes!(history::show, history::replace))
+        .routes(routes!(accounts::list))
+        .routes(routes!(accounts::sign_out))
+        .routes(routes!(accounts::begin))
+        .routes(routes!(accounts::follow))
+        .routes(routes!(accounts::set_token))
         .routes(routes!(providers::list))
         .routes(routes!(agents::list))
         .routes(routes!(agents::show))
@@ -167,7 +176,8 @@ pub async fn serve<M: McpEndpoint>(
 ) -> std::io::Result<()> {
     let limits = ConnectionLimits::default();
     let shared = Shared::new(&options, &limits);
-    let watching = Box::pin(watch_keys(options.gatekeeper.clone(), shared.leases.clone()));
+    let pages = PagesOf { board: options.board.clone(), listener: listener.local_addr().ok() };
+    let watching = Box::pin(watch_keys(options.gatekeeper.clone(), shared.leases.clone(), pages));
     let router = router(&shared, mcp.clone());
     let dispatcher = Arc::new(Dispatcher { router, mcp, shared });
     let connections = Connections::new(limits);
@@ -296,13 +306,20 @@ async fn attend<S, A, F, B>(
 }
 
 /// Reads the keys at intervals, so that a revoked key stops working within seconds and its event streams end.
-async fn watch_keys(gatekeeper: Arc<Gatekeeper>, leases: Arc<Leases>) {
+async fn watch_keys(gatekeeper: Arc<Gatekeeper>, leases: Arc<Leases>, pages: PagesOf) {
+    let mut is_announced = false;
     loop {
+        if !is_announced {
+            let starting = pages.started(&gatekeeper);
+            is_announced = tokio::time::timeout(READ_KEYS_EVERY, starting).await.is_ok();
+        }
+        pages.announce(&gatekeeper);
         tokio::time::sleep(READ_KEYS_EVERY).await;
         if let Err(error) = gatekeeper.refresh().await {
             tracing::error!(%error, "the API keys could not be read; those that were read before remain valid");
         }
         leases.check(&gatekeeper).await;
+        pages.close_gone_owners();
     }
 }
 

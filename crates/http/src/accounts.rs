@@ -1,0 +1,254 @@
+//! Accounts of users at MCP servers: show them, sign in, store a token, sign out.
+
+use axum::Json;
+use axum::extract::Extension;
+use axum::http::StatusCode;
+use jiff::Timestamp;
+use serde::Deserialize;
+use switchboard_api::{AccountList, AccountToken, AccountView, SignInView, SignedOut};
+use switchboard_auth::{Principal, Role};
+use switchboard_model::{ConnectError, Face, Secret, ServerName};
+use switchboard_runtime::{AccountState, FlowEnd, SignInPrompt};
+
+use crate::answers::{
+    AccountRefused, BadRequest, Guarded, StoreFailed, TakesBody, UnknownAccountServer,
+};
+use crate::extract::{FromBody, FromPath, FromQuery};
+use crate::problem::ProblemResponse;
+use crate::ready::Ready;
+
+/// Names a server.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct AccountServer {
+    /// The name of a server at which users have accounts.
+    #[param(min_length = 1, example = "tracker")]
+    server: String,
+}
+
+/// Names a sign-in.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct AccountSignIn {
+    /// The name of the server.
+    #[param(min_length = 1, example = "tracker")]
+    server: String,
+    /// The id of the sign-in.
+    #[param(min_length = 1, example = "0f1e")]
+    id: String,
+}
+
+/// Whose accounts are listed.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WhoseAccounts {
+    /// Whether the accounts of all owners are listed. Needs the role operator.
+    #[serde(default)]
+    #[param(default = false)]
+    all: bool,
+}
+
+/// List accounts at servers
+///
+/// Your own accounts at the servers where each user has one, signed in or not. An operator may list those of all owners.
+/// Tokens are never shown.
+#[utoipa::path(
+    get,
+    path = "/api/v1/accounts",
+    operation_id = "listAccounts",
+    tag = "accounts",
+    params(WhoseAccounts),
+    responses(
+        (status = 200, description = "The accounts.", body = AccountList),
+        Guarded,
+        BadRequest,
+        StoreFailed,
+    )
+)]
+pub(crate) async fn list(
+    Ready(board): Ready,
+    Extension(principal): Extension<Principal>,
+    FromQuery(whose): FromQuery<WhoseAccounts>,
+) -> Result<Json<AccountList>, ProblemResponse> {
+    if whose.all && principal.role < Role::Operator {
+        let detail = "the accounts of others need the role operator";
+        return Err(ProblemResponse::new("forbidden", StatusCode::FORBIDDEN, detail));
+    }
+    let states = board.account_states(&principal.caller(Face::Http), whose.all).await;
+    let states = states.map_err(|error| unavailable(&error))?;
+    Ok(Json(AccountList { accounts: states.iter().map(view).collect() }))
+}
+
+/// Begin a sign-in
+///
+/// Opens a page on which you sign in at the server with your own account. Open its address in a browser within ten
+/// minutes. Where the board has credentials, the page asks for the code.
+#[utoipa::path(
+    post,
+    path = "/api/v1/accounts/{server}/sign-ins",
+    operation_id = "beginSignIn",
+    tag = "accounts",
+    params(AccountServer),
+    responses(
+        (status = 201, description = "The page.", body = SignInView),
+        Guarded,
+        BadRequest,
+        UnknownAccountServer,
+        AccountRefused,
+        StoreFailed,
+    )
+)]
+pub(crate) async fn begin(
+    Ready(board): Ready,
+    Extension(principal): Extension<Principal>,
+    FromPath(AccountServer { server }): FromPath<AccountServer>,
+) -> Result<(StatusCode, Json<SignInView>), ProblemResponse> {
+    let begun = board.begin_sign_in(&ServerName::new(server), &principal.caller(Face::Http)).await;
+    let prompt = begun.map_err(|error| refused(&error))?;
+    Ok((StatusCode::CREATED, Json(sign_in(&prompt))))
+}
+
+/// Follow a sign-in
+///
+/// Whether the person has signed in. Only the person who began it sees it.
+#[utoipa::path(
+    get,
+    path = "/api/v1/accounts/{server}/sign-ins/{id}",
+    operation_id = "getSignIn",
+    tag = "accounts",
+    params(AccountSignIn),
+    responses(
+        (status = 200, description = "The sign-in.", body = SignInView),
+        Guarded,
+        BadRequest,
+        UnknownAccountServer,
+        StoreFailed,
+    )
+)]
+pub(crate) async fn follow(
+    Ready(board): Ready,
+    Extension(principal): Extension<Principal>,
+    FromPath(AccountSignIn { server, id }): FromPath<AccountSignIn>,
+) -> Result<Json<SignInView>, ProblemResponse> {
+    let flow = board.accounts().flow(&id).filter(|flow| {
+        flow.server().as_str() == server && *flow.person() == principal.identity.person
+    });
+    let page = flow.as_ref().and_then(|flow| board.accounts().page_of(flow));
+    let (Some(flow), Some(page)) = (flow, page) else {
+        let detail = "there is no such sign-in";
+        return Err(ProblemResponse::new("unknown_sign_in", StatusCode::NOT_FOUND, detail));
+    };
+    Ok(Json(sign_in(&SignInPrompt { page, flow, is_repeated: true })))
+}
+
+/// Store a token
+///
+/// Stores your own token for a server with `auth.bearer: {per: user}`, in place of an earlier one.
+#[utoipa::path(
+    put,
+    path = "/api/v1/accounts/{server}/token",
+    operation_id = "setAccountToken",
+    tag = "accounts",
+    params(AccountServer),
+    request_body(content = AccountToken, description = "The token."),
+    responses(
+        (status = 204, description = "The token is stored."),
+        Guarded,
+        TakesBody,
+        UnknownAccountServer,
+        AccountRefused,
+        StoreFailed,
+    )
+)]
+pub(crate) async fn set_token(
+    Ready(board): Ready,
+    Extension(principal): Extension<Principal>,
+    FromPath(AccountServer { server }): FromPath<AccountServer>,
+    FromBody(body): FromBody<AccountToken>,
+) -> Result<StatusCode, ProblemResponse> {
+    let (caller, token) = (principal.caller(Face::Http), Secret::new(body.token));
+    let stored = board.store_account_token(&ServerName::new(server), &caller, &token).await;
+    stored.map_err(|error| refused(&error))?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Sign out
+///
+/// Forgets your own account at a server and closes its connections.
+#[utoipa::path(
+    delete,
+    path = "/api/v1/accounts/{server}",
+    operation_id = "signOut",
+    tag = "accounts",
+    params(AccountServer),
+    responses(
+        (status = 200, description = "Whether there was an account.", body = SignedOut),
+        Guarded,
+        BadRequest,
+        UnknownAccountServer,
+        AccountRefused,
+        StoreFailed,
+    )
+)]
+pub(crate) async fn sign_out(
+    Ready(board): Ready,
+    Extension(principal): Extension<Principal>,
+    FromPath(AccountServer { server }): FromPath<AccountServer>,
+) -> Result<Json<SignedOut>, ProblemResponse> {
+    let signed_out =
+        board.sign_out(&ServerName::new(server.as_str()), &principal.caller(Face::Http)).await;
+    let signed_out = signed_out.map_err(|error| refused(&error))?;
+    Ok(Json(SignedOut { server, signed_out }))
+}
+
+fn sign_in(prompt: &SignInPrompt) -> SignInView {
+    SignInView {
+        server: prompt.page.server.to_string(),
+        id: prompt.flow.id().to_string(),
+        url: prompt.page.url.clone(),
+        code: prompt.page.code.clone(),
+        state: word(prompt.flow.end()).into(),
+        expires_at_ms: prompt.page.expires_at_ms,
+    }
+}
+
+fn word(end: FlowEnd) -> &'static str {
+    match end {
+        FlowEnd::Open => "open",
+        FlowEnd::SignedIn => "signed_in",
+        FlowEnd::Failed => "failed",
+    }
+}
+
+fn view(account: &AccountState) -> AccountView {
+    let state = &account.state;
+    let end = state.expires_at_ms.and_then(|end| Timestamp::from_millisecond(end).ok());
+    AccountView {
+        server: account.server.to_string(),
+        owner: account.owner.to_string(),
+        state: state.state.as_str().into(),
+        reason: state.state.reason().map(str::to_owned),
+        issuer: state.issuer.clone(),
+        scopes: state.scopes.clone(),
+        wanted_scopes: state.wanted_scopes.clone(),
+        expires_at: end.map(|end| format!("{end:.0}")),
+        is_renewed: state.renews_itself(),
+    }
+}
+
+fn refused(error: &ConnectError) -> ProblemResponse {
+    let (kind, status) = if error.message.starts_with("there is no MCP server") {
+        ("unknown_server", StatusCode::NOT_FOUND)
+    } else {
+        ("no_account", StatusCode::UNPROCESSABLE_ENTITY)
+    };
+    let mut problem = ProblemResponse::new(kind, status, error.message.clone());
+    problem.0.hint = error.hint();
+    problem
+}
+
+fn unavailable(error: &ConnectError) -> ProblemResponse {
+    let status = StatusCode::SERVICE_UNAVAILABLE;
+    ProblemResponse::new("store_unavailable", status, error.message.clone())
+}
