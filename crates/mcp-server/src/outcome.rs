@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use serde_json::json;
-use switchboard_model::ToolResult;
+use switchboard_model::{CallError, SignInPage, ToolResult};
 use switchboard_protocol::{
     ErrorBody, Need, ResultContent, code, response_frame, with_members, without_member,
 };
@@ -88,7 +88,31 @@ pub(crate) fn of_failed_call(era: ListEra, failed: CallFailed) -> Outcome {
     if let Some(rpc) = failed.rpc {
         return of_rpc(era, rpc);
     }
-    Outcome::tool_error(era, failed.error.for_caller())
+    Outcome::tool(era, &failed_result(&failed.error))
+}
+
+/// A failed call as a tool result: the message, and the sign-in page as structured data if the call needs one.
+fn failed_result(error: &CallError) -> ToolResult {
+    let mut result = ToolResult::error(error.for_caller());
+    if let Some(page) = &error.sign_in {
+        // In `_meta`, because the structured content must fit the tool's own schema.
+        let meta =
+            json!({ SIGN_IN_META: page.to_value(), "switchboard/outcome": error.kind.as_str() });
+        result.extra.insert("_meta".into(), meta);
+    }
+    result
+}
+
+/// The member of `_meta` that names the page where the person signs in.
+pub(crate) const SIGN_IN_META: &str = "switchboard/signIn";
+
+/// The error of the session era that names pages to be opened first.
+pub(crate) fn url_required(page: &SignInPage, id: &str, message: &str) -> Outcome {
+    let elicitation =
+        json!({ "mode": "url", "elicitationId": id, "url": page.url, "message": message });
+    let data = json!({ "elicitations": [elicitation] }).to_string();
+    let error = ErrorBody::new(code::LEGACY_URL_ELICITATION_REQUIRED, message).with_data(data);
+    Outcome::Error { status: 200, error }
 }
 
 pub(crate) fn of_failed_pass(era: ListEra, failed: PassFailure, uri: Option<&str>) -> Outcome {
@@ -96,6 +120,12 @@ pub(crate) fn of_failed_pass(era: ListEra, failed: PassFailure, uri: Option<&str
         PassFailure::Unavailable(message)
         | PassFailure::Timeout(message)
         | PassFailure::Refused(message) => Outcome::error(code::INTERNAL_ERROR, message),
+        PassFailure::SignIn(prompt) => {
+            let message = format!("{} Open {}", prompt.message(), prompt.page.url);
+            let data = json!({ SIGN_IN_META: prompt.page.to_value() }).to_string();
+            let error = ErrorBody::new(code::INTERNAL_ERROR, message).with_data(data);
+            Outcome::Error { status: 200, error }
+        }
         PassFailure::Server(RequestFailure::Rpc(mut error)) => {
             if error.code == code::LEGACY_RESOURCE_NOT_FOUND && era == ListEra::Stateless {
                 error.code = code::INVALID_PARAMS;

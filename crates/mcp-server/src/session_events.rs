@@ -140,7 +140,7 @@ fn finish(client: &Client, answered: Answered) {
         }
         Answered::Withdrawn { id } => client.send(withdrawal(&id)),
         // `input_required` is a result of calls only.
-        Answered::Input { .. } => {}
+        Answered::SignIn { .. } | Answered::Input { .. } => {}
     }
 }
 

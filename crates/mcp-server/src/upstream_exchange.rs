@@ -30,9 +30,11 @@ use crate::outcome::{self, COMPLETE, Outcome};
 use crate::request_context::{ForwardedParams, RequestContext, Task, UpstreamOperation};
 
 mod elicitation;
+mod sign_in;
 
 pub(crate) use elicitation::{Answered, answered_or_withdrawn, late, withdrawal};
 use elicitation::{Collecting, PendingQuestion, next_answer};
+use sign_in::{SignInWait, next_sign_in};
 
 /// Events of a server that may wait; beyond it, the oldest progress is dropped.
 const WAITING_EVENTS: usize = 256;
@@ -134,6 +136,8 @@ pub(crate) struct UpstreamExchange {
     park_at: Option<Instant>,
     questions: u32,
     rounds: u32,
+    /// The sign-in that the exchange waits for.
+    sign_in: Option<SignInWait>,
 }
 
 impl UpstreamExchange {
@@ -159,6 +163,7 @@ impl UpstreamExchange {
             park_at: None,
             questions: 0,
             rounds: 0,
+            sign_in: None,
         };
         let extra = std::mem::take(&mut exchange.wishes.extra);
         exchange.begin(extra);
@@ -177,6 +182,8 @@ impl UpstreamExchange {
         let passing = ForwardedContext {
             client: ClientProfile {
                 session: self.context.caller.session.clone(),
+                person: Some(self.context.caller.person().clone()),
+                program: self.context.caller.client.name.clone(),
                 ..self.client_profile(&extra)
             },
             params: extra,
@@ -284,6 +291,10 @@ impl UpstreamExchange {
                     let last = self.take_answer(answered);
                     self.end(last);
                 }
+                end = next_sign_in(&mut self.sign_in) => {
+                    let last = self.take_sign_in(end);
+                    self.end(last);
+                }
             }
         }
     }
@@ -359,6 +370,15 @@ impl UpstreamExchange {
                     && rpc.code == code::LEGACY_URL_ELICITATION_REQUIRED =>
             {
                 self.want_urls(&rpc)
+            }
+            UpstreamResult::Call(Err(CallFailed { error, sign_in: Some(prompt), .. })) => {
+                let refusal = outcome::of_failed_call(era, error.into());
+                self.want_sign_in(*prompt, refusal)
+            }
+            UpstreamResult::Pass(Err(PassFailure::SignIn(prompt))) => {
+                let refusal =
+                    outcome::of_failed_pass(era, PassFailure::SignIn(prompt.clone()), None);
+                self.want_sign_in(*prompt, refusal)
             }
             UpstreamResult::Call(Err(failed)) => Some(outcome::of_failed_call(era, failed)),
             UpstreamResult::Pass(Ok(result)) => {

@@ -6,6 +6,7 @@
 //! it.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test crate")]
 
+mod account_server;
 mod base64;
 mod call;
 mod catalogue;
@@ -32,6 +33,7 @@ mod threat_endpoint;
 mod tool;
 mod wait;
 
+pub use account_server::{AccountEra, AccountServer};
 pub use catalogue::demo_catalogue;
 pub use fake_auth_server::{CODE, FakeAuthServer, OWN_CLIENT};
 pub use fault::{Fault, Stage};

@@ -37,13 +37,15 @@ pub(crate) enum Answered {
     Late { id: String, reply: oneshot::Sender<ClientReply> },
     /// The client answered one input of a stateless-era server; `None` when it did not answer in time.
     Input { id: String, key: String, method: String, answer: Option<ClientReply> },
+    /// The client answered whether the person opens the sign-in page; `None` when it did not answer in time.
+    SignIn { id: String, answer: Option<ClientReply> },
 }
 
 /// A request of a session-era server that waits for a stateless-era client.
 pub(super) struct PendingQuestion {
-    method: String,
-    params: Option<JsonText>,
-    whither: Whither,
+    pub(super) method: String,
+    pub(super) params: Option<JsonText>,
+    pub(super) whither: Whither,
 }
 
 /// What happens with the client's answer.
@@ -52,6 +54,8 @@ pub(super) enum Whither {
     Server(oneshot::Sender<ClientReply>),
     /// The operation is repeated: the server had refused it until a URL is opened.
     Retry,
+    /// The operation is repeated once the person has signed in.
+    SignIn,
 }
 
 /// The inputs of a stateless-era server that are being collected from a session-era client.
@@ -120,13 +124,13 @@ impl UpstreamExchange {
     }
 
     /// A new key of `inputRequests`.
-    fn new_key(&mut self, method: &str) -> String {
+    pub(super) fn new_key(&mut self, method: &str) -> String {
         self.questions += 1;
         let word = method.split('/').next().unwrap_or("input");
         format!("{word}_{}", self.questions)
     }
 
-    fn ask_client(
+    pub(super) fn ask_client(
         &mut self,
         client: &Client,
         method: &str,
@@ -179,7 +183,7 @@ impl UpstreamExchange {
                     // The server may have stopped waiting; its response then says so.
                     let _gone = reply.send(Ok(answer));
                 }
-                (Some(Whither::Retry), answer) => {
+                (Some(Whither::Retry | Whither::SignIn), answer) => {
                     is_refused |= answer.as_ref().is_none_or(|answer| !is_accepted(answer));
                 }
                 // An unreadable answer counts as none: the server gets an error.
@@ -189,7 +193,10 @@ impl UpstreamExchange {
         if is_refused {
             let message = "the server needs a URL to be opened first, and it was not opened";
             self.waiting.clear();
-            self.last = Some(self.failed(message));
+            let refusal = self.sign_in.take().map(|wait| wait.refusal);
+            self.last = Some(refusal.unwrap_or_else(|| self.failed(message)));
+        } else if self.waiting.is_empty() && self.await_sign_in(&extra) {
+            return None;
         } else if !self.waiting.is_empty() {
             return Some(self.park());
         } else if self.work.is_none() {
@@ -290,6 +297,14 @@ impl UpstreamExchange {
                 self.open.retain(|open| *open != id);
                 let _gone = reply.send(Err(late()));
                 self.say(withdrawal(&id));
+            }
+            Answered::SignIn { id, answer } => {
+                self.open.retain(|open| *open != id);
+                if answer.is_none() {
+                    self.say(withdrawal(&id));
+                }
+                let is_accepted = matches!(answer, Some(Ok(answer)) if is_accepted(&answer));
+                return self.answered_sign_in(is_accepted);
             }
             Answered::Withdrawn { id } => {
                 self.open.retain(|open| *open != id);

@@ -14,11 +14,13 @@ use serde_json::{Value, json};
 use switchboard_auth::Principal;
 use switchboard_config::{ConfigInput, ExposureSource, SourceFile, load, resolve_exposure};
 use switchboard_mcp_server::{Gateway, GatewayBody, HttpRequest, Route};
-use switchboard_model::{Identity, Plan, Role};
-use switchboard_runtime::{Board, BoardOptions, ExposureRule, LocalTools, Memory, StartingBoard};
+use switchboard_model::{Caller, Face, Identity, Plan, Role};
+use switchboard_runtime::{
+    Board, BoardOptions, ExposureRule, LocalTools, Memory, SignInPages, StartingBoard,
+};
 use switchboard_sessions::{Change, OwnServer, SessionService};
 use switchboard_store::Store;
-use switchboard_test_support::{ScriptedServer, wait_until};
+use switchboard_test_support::{AccountServer, ScriptedServer, wait_until};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
 use tokio_util::task::TaskTracker;
 
@@ -134,6 +136,23 @@ impl World {
         let more = format!(", connection: per_session{more}");
         let plan = plan_saying(&[("own", server.url())], gateway, &more);
         Self::of_plan(plan).await
+    }
+
+    /// A gateway with a server at which each person has an account.
+    pub(crate) async fn with_accounts(server: &AccountServer, per: &str) -> Self {
+        let more = format!(", auth: {{oauth: {{per: {per}}}}}");
+        // One call at a time: a call that keeps its slot stops all others.
+        let plan =
+            Plan { max_concurrent: 1, ..plan_saying(&[("tracker", server.url())], "{}", &more) };
+        let world = Self::of_plan(plan).await;
+        let base = "http://127.0.0.1:1".parse().unwrap();
+        world.board.accounts().serve_pages(SignInPages { base, needs_proof: true });
+        world
+    }
+
+    /// The caller of this world's requests.
+    pub(crate) fn caller(&self) -> Caller {
+        self.principal.caller(Face::Mcp)
     }
 
     /// The same for this plan.
