@@ -325,7 +325,8 @@ mod tests {
                 K::Unavailable => 8,
                 K::Upstream => 9,
                 K::Blocked => 10,
-                K::Internal => 11,
+                K::NeedsSignIn => 11,
+                K::Internal => 12,
             },
         }
     }

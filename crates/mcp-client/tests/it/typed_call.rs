@@ -44,7 +44,9 @@ impl std::fmt::Display for CallFailure {
 impl From<RequestFailure> for CallFailure {
     fn from(failure: RequestFailure) -> Self {
         match failure {
-            RequestFailure::Unavailable(message) => Self::Unavailable(message),
+            RequestFailure::Unavailable(message) | RequestFailure::SignIn(message) => {
+                Self::Unavailable(message)
+            }
             RequestFailure::BadAnswer(message) => Self::BadAnswer(message),
             RequestFailure::Rpc(error) => Self::Rpc { code: error.code, message: error.message },
         }
