@@ -172,6 +172,11 @@ pub(crate) struct Answer {
 }
 
 impl Api {
+    /// The same with this key.
+    pub(crate) fn with_key(self, key: &str) -> Self {
+        Self { key: Some(key.to_owned()), ..self }
+    }
+
     /// The API key.
     pub(crate) fn key(&self) -> Option<&str> {
         self.key.as_deref()

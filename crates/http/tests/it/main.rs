@@ -1,6 +1,7 @@
 //! The HTTP server in this process: real sockets, sessions and databases, scripted MCP servers, and the demo model.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by ending")]
 
+mod accounts;
 mod agents;
 mod api_server;
 mod call_records;

@@ -1,0 +1,330 @@
+//! The pages on which a person connects an account, and the API behind them: who may use them, and what they show.
+
+use pretty_assertions::assert_eq;
+use reqwest::{Client, Method, redirect};
+use serde_json::{Value, json};
+use switchboard_auth::{KeyDraft, NewKey, Role};
+use switchboard_test_support::{AccountEra, AccountServer, wait_until};
+
+use crate::api_server::{Api, ApiServer, PATIENCE};
+
+const CALL: &str = "/api/v1/tools/tracker.whoami/call";
+const SIGN_INS: &str = "/api/v1/accounts/tracker/sign-ins";
+
+/// A board with a server at which each user has an account.
+struct Accounts {
+    server: ApiServer,
+    tracker: AccountServer,
+}
+
+impl Accounts {
+    async fn start() -> Self {
+        let tracker = AccountServer::open(AccountEra::Stateless).await;
+        let server = ApiServer::start(&config(&tracker, "oauth: {per: user}")).await;
+        Self { server, tracker }
+    }
+
+    /// The API with a key of this person.
+    async fn of(&self, person: &str) -> Api {
+        let draft = KeyDraft { user: Some(person.into()), ..KeyDraft::new(person, Role::Client) };
+        let made = NewKey::add(&self.server.store, draft).await.unwrap();
+        self.server.gatekeeper.refresh().await.unwrap();
+        self.server.api().with_key(made.key.expose())
+    }
+
+    /// The page of a new sign-in, once the pages are served.
+    async fn page(&self, api: &Api) -> Value {
+        wait_until(PATIENCE, async || {
+            let begun = api.send(Method::POST, SIGN_INS, None).await;
+            // Until the board knows that there are keys, its pages ask for nothing.
+            let is_ready = begun.status == 201 && begun.body["code"].is_string();
+            is_ready.then_some(begun.body)
+        })
+        .await
+    }
+
+    async fn sign_in(&self, api: &Api, person: &str) {
+        let page = self.page(api).await;
+        let browser = Browser::new();
+        let consent = browser.prove(&page, page["code"].as_str().unwrap()).await;
+        let done = browser.go_on(self, &consent, person).await;
+        assert_eq!(done.status, 200, "{}", done.html);
+        assert!(done.html.contains("Signed in"), "{}", done.html);
+    }
+}
+
+fn config(tracker: &AccountServer, auth: &str) -> String {
+    format!(
+        "switchboard:\n  toolbox:\n    mcps:\n      - {{name: tracker, url: \"{}\", mode: dynamic, \
+         default_tool_config: {{max_instances: 10, timeout: 30s}}, auth: {{{auth}}}}}\n",
+        tracker.url()
+    )
+}
+
+/// A browser: it keeps the cookie and follows links only when it is told to.
+struct Browser {
+    http: Client,
+    cookie: parking_lot::Mutex<Option<String>>,
+}
+
+struct Page {
+    status: u16,
+    html: String,
+    policy: String,
+}
+
+impl Browser {
+    fn new() -> Self {
+        let http = Client::builder().redirect(redirect::Policy::none()).no_proxy().build().unwrap();
+        Self { http, cookie: parking_lot::Mutex::default() }
+    }
+
+    async fn open(&self, url: &str) -> Page {
+        self.load(self.http.get(url)).await
+    }
+
+    async fn submit(&self, url: &str, name: &str, value: &str) -> Page {
+        let form: String =
+            url::form_urlencoded::Serializer::new(String::new()).append_pair(name, value).finish();
+        let kind = "application/x-www-form-urlencoded";
+        self.load(self.http.post(url).header("content-type", kind).body(form)).await
+    }
+
+    async fn load(&self, request: reqwest::RequestBuilder) -> Page {
+        let cookie = self.cookie.lock().clone();
+        // A person comes from a page of another site.
+        let request = request.header("sec-fetch-mode", "navigate");
+        let request = match cookie {
+            Some(cookie) => request.header("cookie", cookie),
+            None => request,
+        };
+        let response = request.send().await.unwrap();
+        let header = |name: &str| {
+            response.headers().get(name).map(|value| value.to_str().unwrap().to_owned())
+        };
+        if let Some(set) = header("set-cookie") {
+            assert!(set.contains("HttpOnly") && set.contains("SameSite=Lax"), "{set}");
+            *self.cookie.lock() = set.split(';').next().map(str::to_owned);
+        }
+        let policy = header("content-security-policy").unwrap_or_default();
+        let status = response.status().as_u16();
+        Page { status, html: response.text().await.unwrap(), policy }
+    }
+
+    /// Enters the code or the key; returns the page behind it.
+    async fn prove(&self, page: &Value, proof: &str) -> Page {
+        let url = page["url"].as_str().unwrap();
+        let accepted = self.submit(url, "proof", proof).await;
+        assert_eq!(accepted.status, 303, "{}", accepted.html);
+        self.open(url).await
+    }
+
+    /// Follows the link of the page to the authorization server and comes back.
+    async fn go_on(&self, accounts: &Accounts, consent: &Page, person: &str) -> Page {
+        let back = accounts.tracker.visit(&link(consent), person).await;
+        self.open(&back).await
+    }
+}
+
+/// The link of a page to the authorization server.
+fn link(page: &Page) -> String {
+    let (_, rest) = page.html.split_once("href=\"").unwrap_or_else(|| panic!("{}", page.html));
+    rest.split_once('"').unwrap().0.replace("&amp;", "&")
+}
+
+#[tokio::test]
+async fn a_person_connects_an_account_and_the_call_uses_it() {
+    let accounts = Accounts::start().await;
+    let alice = accounts.of("alice").await;
+    accounts.sign_in(&alice, "alice").await;
+    let called = wait_until(PATIENCE, async || {
+        let called = alice.post(CALL, json!({})).await;
+        (called.status == 200).then_some(called.body)
+    })
+    .await;
+    assert_eq!(called["result"]["content"][0]["text"], "alice");
+    let mine = alice.get("/api/v1/accounts").await.good();
+    let account = &mine["accounts"][0];
+    assert_eq!((&account["owner"], &account["state"]), (&json!("user:alice"), &json!("active")));
+
+    let bob = accounts.of("bob").await;
+    let refused = bob.post(CALL, json!({})).await;
+    let page = refused.body["sign_in"].clone();
+    refused.problem(403, "needs_sign_in");
+    assert!(page["url"].as_str().unwrap().contains("/connect/"), "{page}");
+    assert_eq!(bob.get("/api/v1/accounts").await.good()["accounts"][0]["state"], "needs_sign_in");
+
+    let out = alice.send(Method::DELETE, "/api/v1/accounts/tracker", None).await.good();
+    assert_eq!(out["signed_out"], true);
+    alice.post(CALL, json!({})).await.problem(403, "needs_sign_in");
+    assert_eq!(accounts.tracker.violations(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_link_of_alice_that_bob_opens_stores_nothing_for_alice() {
+    let accounts = Accounts::start().await;
+    let (alice, bob) = (accounts.of("alice").await, accounts.of("bob").await);
+    let page = accounts.page(&alice).await;
+    let url = page["url"].as_str().unwrap();
+    let browser = Browser::new();
+    let shown = browser.open(url).await;
+    assert_eq!(shown.status, 200);
+    for secret in ["tracker", "alice", &accounts.tracker.issuer()] {
+        assert!(!shown.html.contains(secret), "{secret} is shown before the check: {}", shown.html);
+    }
+    assert!(shown.policy.contains("default-src 'none'"), "{}", shown.policy);
+    // His own key is a key of this board, and still not hers.
+    for wrong in [bob.key().unwrap(), "AAAA-AAAA", "", "sbk_nonsense"] {
+        let refused = browser.submit(url, "proof", wrong).await;
+        assert_eq!(refused.status, 403, "{wrong}: {}", refused.html);
+    }
+    // The fifth wrong proof ends the page, also for her.
+    assert_eq!(browser.submit(url, "proof", "BBBB-BBBB").await.status, 404);
+    assert_eq!(browser.submit(url, "proof", page["code"].as_str().unwrap()).await.status, 404);
+    assert_eq!(accounts.tracker.pages_opened(), 0);
+    let mine = alice.get("/api/v1/accounts").await.good();
+    assert_eq!(mine["accounts"][0]["state"], "needs_sign_in");
+}
+
+#[tokio::test]
+async fn the_callback_counts_only_in_the_browser_that_began_and_only_once() {
+    let accounts = Accounts::start().await;
+    let alice = accounts.of("alice").await;
+    let page = accounts.page(&alice).await;
+    let browser = Browser::new();
+    // An own key of the person is a proof too.
+    let consent = browser.prove(&page, alice.key().unwrap()).await;
+    for shown in ["tracker", "user:alice", "basic"] {
+        assert!(consent.html.contains(shown), "{shown}: {}", consent.html);
+    }
+    assert_eq!(accounts.tracker.pages_opened(), 0, "nothing happens before the person goes on");
+    let back = accounts.tracker.visit(&link(&consent), "alice").await;
+    let forged = back.replace("state=", "state=x");
+    assert_eq!(browser.open(&forged).await.status, 400);
+    let other = Browser::new().open(&back).await;
+    assert_eq!(other.status, 403, "{}", other.html);
+    assert_eq!(browser.open(&back).await.status, 200);
+    assert_eq!(browser.open(&back).await.status, 400, "a second time");
+    assert_eq!(browser.open(page["url"].as_str().unwrap()).await.status, 404, "the page was used");
+}
+
+#[tokio::test]
+async fn an_answer_of_another_issuer_is_refused_and_its_text_is_not_shown() {
+    let accounts = Accounts::start().await;
+    let alice = accounts.of("alice").await;
+    for has_code in [true, false] {
+        let page = accounts.page(&alice).await;
+        let browser = Browser::new();
+        let consent = browser.prove(&page, page["code"].as_str().unwrap()).await;
+        accounts.tracker.return_issuer("https://evil.example");
+        let back = accounts.tracker.visit(&link(&consent), "alice").await;
+        let back = if has_code {
+            back
+        } else {
+            let code = back.split(['?', '&']).find(|part| part.starts_with("code=")).unwrap();
+            back.replace(code, "error=access_denied&error_description=call+0800-evil")
+        };
+        let refused = browser.open(&back).await;
+        assert!(matches!(refused.status, 403 | 502), "{}", refused.html);
+        for text in ["evil", "s3cret-code", page["code"].as_str().unwrap()] {
+            assert!(!refused.html.contains(text), "{text}: {}", refused.html);
+        }
+    }
+    let mine = alice.get("/api/v1/accounts").await.good();
+    assert_eq!(mine["accounts"][0]["state"], "needs_sign_in");
+}
+
+#[tokio::test]
+async fn an_error_of_the_right_issuer_is_shown_escaped() {
+    let accounts = Accounts::start().await;
+    let alice = accounts.of("alice").await;
+    let page = accounts.page(&alice).await;
+    let browser = Browser::new();
+    let consent = browser.prove(&page, page["code"].as_str().unwrap()).await;
+    let back = accounts.tracker.visit(&link(&consent), "alice").await;
+    let code = back.split(['?', '&']).find(|part| part.starts_with("code=")).unwrap();
+    let back =
+        back.replace(code, "error=access_denied&error_description=%3Cscript%3Eno%3C/script%3E");
+    let refused = browser.open(&back).await;
+    assert_eq!(refused.status, 403);
+    assert!(refused.html.contains("&lt;script&gt;no"), "{}", refused.html);
+    assert!(!refused.html.contains("<script>"), "{}", refused.html);
+}
+
+#[tokio::test]
+async fn people_come_from_other_sites_but_forms_do_not() {
+    let accounts = Accounts::start().await;
+    let alice = accounts.of("alice").await;
+    let page = accounts.page(&alice).await;
+    let url = page["url"].as_str().unwrap();
+    let browser = Browser::new();
+    let from = |request: reqwest::RequestBuilder| request.header("sec-fetch-site", "cross-site");
+    assert_eq!(browser.load(from(browser.http.get(url))).await.status, 200);
+    assert_eq!(browser.load(from(browser.http.post(url))).await.status, 403);
+}
+
+#[tokio::test]
+async fn the_tokens_of_accounts_are_shown_nowhere() {
+    let accounts = Accounts::start().await;
+    let alice = accounts.of("alice").await;
+    accounts.sign_in(&alice, "alice").await;
+    let operator = accounts.server.api_of("operator", Role::Operator).await;
+    let tokens = accounts.tracker.tokens();
+    assert!(!tokens.is_empty());
+    for path in [
+        "/api/v1/accounts?all=true",
+        "/api/v1/servers",
+        "/api/v1/calls",
+        "/metrics",
+        "/api/v1/config",
+    ] {
+        let shown = operator.get(path).await;
+        assert_eq!(shown.status, 200, "{path}");
+        let shown = shown.body.to_string();
+        assert!(!tokens.iter().any(|token| shown.contains(token.as_str())), "{path}: {shown}");
+    }
+    let all = operator.get("/api/v1/accounts?all=true").await.good();
+    assert!(all.to_string().contains("user:alice"), "{all}");
+    alice.get("/api/v1/accounts?all=true").await.problem(403, "forbidden");
+}
+
+#[tokio::test]
+async fn a_user_stores_a_token_of_their_own() {
+    let tracker = AccountServer::open(AccountEra::Stateless).await;
+    let server = ApiServer::start(&config(&tracker, "bearer: {per: user}")).await;
+    let alice = server.api_of("alice", Role::Client).await;
+    let token = |token: &str| json!({ "token": token });
+    let path = "/api/v1/accounts/tracker/token";
+    alice.put(path, token("two\nlines")).await.problem(422, "no_account");
+    alice.put("/api/v1/accounts/nowhere/token", token("x")).await.problem(404, "unknown_server");
+    assert_eq!(alice.put(path, token("s3cret-own")).await.status, 204);
+    let mine = alice.get("/api/v1/accounts").await.good();
+    assert_eq!(mine["accounts"][0]["state"], "active", "{mine}");
+    assert!(!mine.to_string().contains("s3cret-own"));
+}
+
+#[tokio::test]
+async fn the_board_names_itself_to_authorization_servers_where_its_address_is_https() {
+    let accounts = Accounts::start().await;
+    let document = "/.well-known/oauth-client/tracker.json";
+    accounts.server.api().get(document).await.problem(404, "not_found");
+    let open = accounts.server.api().send(Method::POST, SIGN_INS, None).await;
+    assert!(matches!(open.status, 201 | 422), "{}", open.body);
+    let yaml = config(&accounts.tracker, "oauth: {per: user}");
+    let key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHv8=";
+    accounts
+        .server
+        .reload(&format!(
+            "{yaml}  gateway: {{public_url: \"https://tools.example.com/board\"}}\n  security: {{store_key: \"{key}\"}}\n"
+        ))
+        .await;
+    let shown = wait_until(PATIENCE, async || {
+        let shown = accounts.server.api().get(document).await;
+        (shown.status == 200).then_some(shown.body)
+    })
+    .await;
+    let base = "https://tools.example.com/board";
+    assert_eq!(shown["client_id"], format!("{base}{document}"));
+    assert_eq!(shown["redirect_uris"], json!([format!("{base}/oauth/callback")]));
+    assert_eq!(shown["application_type"], "web");
+}
