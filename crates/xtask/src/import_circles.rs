@@ -28,6 +28,11 @@ pub const ALLOWED_CIRCLES: &[AllowedCircle] = &[
     },
     AllowedCircle {
         krate: "config",
+        modules: ["raw", "raw_records"],
+        reason: "one file format, described in several files",
+    },
+    AllowedCircle {
+        krate: "config",
         modules: ["raw", "raw_threat_protection"],
         reason: "one file format, described in several files",
     },

@@ -12,6 +12,7 @@ mod a13_hidden;
 mod a19_sizes;
 mod a20_injection;
 mod a21_caches;
+mod a22_secret_scan;
 mod client;
 mod f1_upstreams;
 mod f2_restarts;

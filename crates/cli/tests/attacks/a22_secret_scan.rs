@@ -1,0 +1,325 @@
+//! A22: twenty secrets, each in another place, in a board that logs everything and fails in many ways. None of them is found
+//! in what the program writes or answers.
+
+use std::path::{Path, PathBuf};
+
+use reqwest::{Method, StatusCode};
+use serde_json::json;
+use switchboard_test_support::{
+    FakeAuthServer, Fault, OWN_CLIENT, Reply, ScriptedServer, Stage, ThreatEndpoint, Tool, peers,
+    wait_until,
+};
+
+use crate::client::Peer;
+use crate::support::{Home, PATIENCE, Serve, dynamic, stdio, with};
+use crate::world::{config_with, key};
+
+/// Secrets of the configuration: `${NAME}` in the file, or a file beside it.
+const CONFIGURED: [(&str, &str); 13] = [
+    ("BEARER", "pl4nted-bearer-01"),
+    ("HEADER", "pl4nted-header-02"),
+    ("URL_PATH", "pl4nted-path-03"),
+    ("URL_QUERY", "pl4nted-query-04"),
+    ("URL_PASSWORD", "pl4nted-password-05"),
+    ("CHILD_ENV", "pl4nted-child-env-06"),
+    ("CHILD_ARG", "pl4nted-child-arg-07"),
+    ("FIXED", "pl4nted-fixed-08"),
+    ("HIDDEN", "pl4nted-hidden-09"),
+    ("PROVIDER_KEY", "pl4nted-provider-10"),
+    ("PROVIDER_HEADER", "pl4nted-provider-header-11"),
+    ("THREAT_TOKEN", "pl4nted-threat-12"),
+    ("DISCOVERY_TOKEN", "pl4nted-discovery-13"),
+];
+
+/// Secrets that callers send.
+const SENT: [(&str, &str); 6] = [
+    ("authorization", "Bearer sbk_pl4nted-unknown-key-14-aaaaaaaaaaaaaaaaaaaaaaa"),
+    (
+        "authorization",
+        "Bearer eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJwbDRudGVkIn0.cGw0bnRlZC1zaWduYXR1cmUtMTU",
+    ),
+    ("authorization", "Basic cGw0bnRlZC1iYXNpYy0xNg=="),
+    ("x-api-key", "pl4nted-wrong-key-17"),
+    ("cookie", "session=pl4nted-cookie-18"),
+    ("proxy-authorization", "Basic cGw0bnRlZC1wcm94eS0xOQ=="),
+];
+
+/// What an operator told the records to remove.
+const CARD: &str = "card-4111111111111111";
+
+/// Tools with values of the configuration that nobody may see.
+const TOOLS: [&str; 2] = [
+    "{name: remote.echo, arguments: [{name: tenant, type: string, value: \"${FIXED}\"}, \
+             {name: text, type: string}]}",
+    "{name: remote.fails, arguments: [{name: zone, type: string, default: \"${HIDDEN}\", hidden: true}]}",
+];
+
+/// The sections of the configuration beside the toolbox.
+fn sections(threats: &str) -> [String; 4] {
+    [
+        "records: {redact: ['card-\\d+']}".to_owned(),
+        "providers: [{name: own, kind: openai-chat, base_url: \"http://127.0.0.1:1/v1\", model: m, \
+         api_key: \"${PROVIDER_KEY}\", headers: {X-Provider: \"${PROVIDER_HEADER}\"}}]"
+            .to_owned(),
+        format!(
+            "threat_protection: {{endpoint: \"{}\", token: \"${{THREAT_TOKEN}}\", before_tool: observe, on_failure: open}}",
+            threats
+        ),
+        "discovery: {sources: [{name: far, type: gateway, url: \"http://127.0.0.1:1\", agent_id: a, \
+         token: \"${DISCOVERY_TOKEN}\"}]}"
+            .to_owned(),
+    ]
+}
+
+struct World {
+    home: Home,
+    remote: ScriptedServer,
+    quoting: ScriptedServer,
+    office: FakeAuthServer,
+    threats: ThreatEndpoint,
+    key: String,
+    operator: String,
+}
+
+impl World {
+    async fn new() -> Self {
+        let failing = Reply::ToolError(format!(
+            "cannot use {} with {}",
+            CONFIGURED[7].1, "Bearer eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl"
+        ));
+        let rpc = Reply::RpcError { code: -32000, message: format!("bad {}", CONFIGURED[1].1) };
+        let remote = ScriptedServer::builder()
+            .tools([
+                Tool::echo("echo"),
+                Tool::new("fails").replies(failing),
+                Tool::new("breaks").replies(rpc),
+            ])
+            .requires_bearer(CONFIGURED[0].1)
+            .start()
+            .await;
+        let quoting = ScriptedServer::builder().tools([Tool::echo("get")]).start().await;
+        let office = FakeAuthServer::open().await;
+        let threats = ThreatEndpoint::start().await;
+        let url = remote.url().replace("http://", "http://user:${URL_PASSWORD}@");
+        let quoted = quoting.url().replace("/mcp", "/${URL_PATH}/mcp");
+        let (id, _) = OWN_CLIENT;
+        let script = "echo \"started with $1 and $API_KEY\" >&2; exec \"$0\"";
+        let peer = peers::stdio_peer();
+        let arguments = ["-c", script, peer.to_str().unwrap(), "--key=${CHILD_ARG}"];
+        let servers = [
+            with(
+                &dynamic("remote", &format!("{url}?key=${{URL_QUERY}}")),
+                "auth: {bearer: \"file:bearer\"}, headers: {X-Key: \"${HEADER}\", X-User: \"${caller.subject:-board}\"}, \
+                 record: {arguments: true, results: true}, content_check: {before_call: observe}",
+            ),
+            with(&dynamic("quoting", &quoted), "required: false"),
+            with(
+                &stdio("child", Path::new("sh"), &arguments),
+                "env: {API_KEY: \"${CHILD_ENV}\"}, record: {arguments: true, results: true}",
+            ),
+            with(
+                &dynamic("office", &office.url()),
+                &format!(
+                    "auth: {{oauth: {{grant: client_credentials, client_id: {id}, client_secret: '${{OWN_CLIENT}}'}}}}"
+                ),
+            ),
+        ];
+        let sections = sections(threats.url());
+        let sections: Vec<_> = sections.iter().map(String::as_str).collect();
+        let mut home = Home::new(config_with(&TOOLS, &servers, &sections))
+            .with_variable("RUST_LOG", "trace")
+            .with_variable("OWN_CLIENT", OWN_CLIENT.1);
+        for (name, value) in CONFIGURED {
+            home = home.with_variable(name, value);
+        }
+        home.file("bearer", CONFIGURED[0].1);
+        let (key, operator) = (key(&home, "anna", "client"), key(&home, "root", "admin"));
+        Self { home, remote, quoting, office, threats, key, operator }
+    }
+
+    /// Each secret was used for what it is there for; otherwise nothing would be found anyway.
+    fn check_that_they_were_used(&self) {
+        let stats = self.remote.stats();
+        assert_eq!(stats.last_header("tools/call", "x-key"), Some(CONFIGURED[1].1));
+        assert_eq!(stats.last_header("tools/call", "x-user"), Some("anna"));
+        let bearer = format!("Bearer {}", CONFIGURED[0].1);
+        assert_eq!(stats.last_header("tools/call", "authorization"), Some(bearer.as_str()));
+        for (name, value) in [("tenant", CONFIGURED[7].1), ("zone", CONFIGURED[8].1)] {
+            let is_sent = stats.calls.iter().any(|call| call.params["arguments"][name] == value);
+            assert!(is_sent, "{name} never reached the server");
+        }
+        assert!(
+            self.quoting.stats().requests.iter().any(|seen| seen.path.contains(CONFIGURED[2].1))
+        );
+        assert!(self.office.came_itself() > 0, "no token was issued");
+        assert!(!self.threats.requests().is_empty(), "nothing was checked");
+    }
+
+    /// Everything that must not be found, as it is and in its usual encodings.
+    fn needles(&self) -> Vec<String> {
+        let sent = SENT.iter().map(|(_, value)| value.split(' ').next_back().unwrap());
+        let sent = sent.map(|value| value.strip_prefix("session=").unwrap_or(value).to_owned());
+        let own =
+            [self.key.clone(), self.operator.clone(), CARD.to_owned(), OWN_CLIENT.1.to_owned()];
+        CONFIGURED.iter().map(|(_, value)| (*value).to_owned()).chain(sent).chain(own).collect()
+    }
+
+    /// Names each needle in a text.
+    #[track_caller]
+    fn scan(&self, place: &str, text: &[u8]) {
+        let text = String::from_utf8_lossy(text);
+        for needle in self.needles() {
+            if let Some(at) = text.find(&needle) {
+                let before = text.get(..at).unwrap_or_default().chars().count().saturating_sub(120);
+                let around: String = text.chars().skip(before).take(300).collect();
+                panic!("{needle} is in {place}: {around}");
+            }
+        }
+    }
+
+    async fn api(
+        &self,
+        serve: &Serve,
+        method: Method,
+        path: &str,
+        key: &str,
+    ) -> (StatusCode, String) {
+        let request = serve.http.request(method, serve.at(path)).bearer_auth(key);
+        let response = request.send().await.unwrap();
+        (response.status(), response.text().await.unwrap())
+    }
+}
+
+/// Calls and requests that work, and those that fail in every way.
+async fn exercise(world: &World, serve: &Serve) {
+    let anna = Peer::of(serve).with_key(&world.key);
+    let session = anna.open().await;
+    for (tool, arguments) in [
+        ("remote__echo", json!({"text": format!("{CARD} and {}", CONFIGURED[1].1)})),
+        ("remote__echo", json!({"text": 1, "tenant": CONFIGURED[7].1})),
+        ("remote__fails", json!({})),
+        ("remote__breaks", json!({})),
+        ("child__stats", json!({})),
+        ("office__greet", json!({})),
+        ("none__such", json!({"password": CONFIGURED[0].1})),
+    ] {
+        anna.call(tool, arguments.clone()).await;
+        session.call(tool, arguments).await;
+    }
+    for (name, value) in SENT {
+        let smuggling = Peer::of(serve).with(name, value);
+        smuggling.modern("tools/list", json!({})).await;
+        let both = anna.with(name, value);
+        both.modern("tools/list", json!({})).await;
+        let request = serve.http.get(serve.at("/api/v1/tools")).header(name, value);
+        world.scan(
+            "an answer to a smuggled credential",
+            &request.send().await.unwrap().bytes().await.unwrap(),
+        );
+    }
+    let chat = json!({"provider": "own"}).to_string();
+    for (path, body) in [
+        ("/api/v1/sessions", chat.as_str()),
+        ("/api/v1/tools/remote.echo/call", "{not json"),
+        ("/api/v1/tools/remote.breaks/call", "{}"),
+    ] {
+        let request = serve.http.post(serve.at(path)).bearer_auth(&world.key);
+        let request = request.header("content-type", "application/json").body(body.to_owned());
+        world.scan(path, &request.send().await.unwrap().bytes().await.unwrap());
+    }
+    // Servers that quote what they were sent, are gone, and come back.
+    world.quoting.set_fault(Fault::Reflect(Stage::Any)).await;
+    anna.call("quoting__get", json!({})).await;
+    world.remote.set_fault_times(2, Fault::Reflect(Stage::Call)).await;
+    anna.call("remote__echo", json!({})).await;
+    world.remote.set_fault_times(1, Fault::Status(Stage::Call, 500)).await;
+    anna.call("remote__echo", json!({})).await;
+    world.remote.restart_on_same_port().await;
+    anna.call("remote__echo", json!({"text": "again"})).await;
+}
+
+fn files_below(directory: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).unwrap().flatten() {
+        if entry.path().is_dir() {
+            found.extend(files_below(&entry.path()));
+        } else {
+            found.push(entry.path());
+        }
+    }
+    found
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a22_no_planted_secret_is_found_anywhere() {
+    let world = World::new().await;
+    let serve = world.home.serve_with(&["-vvv"]).await;
+    exercise(&world, &serve).await;
+    world.check_that_they_were_used();
+    for path in [
+        "/",
+        "/readyz",
+        "/metrics",
+        "/api/v1/docs",
+        "/api/v1/openapi.json",
+        "/api/v1/servers",
+        "/api/v1/servers/remote",
+        "/api/v1/servers/office",
+        "/api/v1/servers/child",
+        "/api/v1/tools",
+        "/api/v1/tools/remote.echo",
+        "/api/v1/tools/remote.echo/declaration",
+        "/api/v1/tools/remote.fails/declaration",
+        "/api/v1/config",
+        "/api/v1/sources",
+        "/api/v1/providers",
+        "/api/v1/sessions",
+        "/api/v1/content-checks",
+        "/api/v1/calls?limit=1000",
+        "/api/v1/calls/export",
+        "/.well-known/oauth-protected-resource",
+    ] {
+        for key in [&world.key, &world.operator] {
+            let (_, text) = world.api(&serve, Method::GET, path, key).await;
+            world.scan(path, text.as_bytes());
+        }
+    }
+    let home = &world.home;
+    for line in [
+        "config show",
+        "check --connect",
+        "server list",
+        "server show remote",
+        "server test quoting",
+        "tool list",
+        "tool show remote.echo",
+        "doctor",
+        "auth status",
+        "key list",
+        "calls --long",
+        "calls export --since 1h",
+        "discover",
+    ] {
+        for more in ["", "--json", "-vvv"] {
+            let outcome = home.line(&format!("{line} {more}"));
+            world.scan(line, outcome.all().as_bytes());
+        }
+    }
+    // The records are there, with what may be in them.
+    let exported = home.line("calls export --server remote").expect(0).stdout;
+    assert!(exported.contains("*** and ***"), "{exported}");
+    assert!(exported.lines().count() >= 10, "{exported}");
+    let stderr = wait_until(PATIENCE, async || {
+        let stderr = serve.stderr();
+        stderr.contains("tool call ended").then_some(stderr)
+    })
+    .await;
+    assert!(stderr.contains("TRACE") || stderr.contains("trace"), "the log is at its lowest level");
+    world.scan("the log", stderr.as_bytes());
+    world.scan("standard output", serve.stdout().as_bytes());
+    let files = files_below(&home.path().join("data"));
+    assert!(files.iter().any(|file| file.ends_with("switchboard.db")), "{files:?}");
+    for file in files {
+        world.scan(&file.display().to_string(), &std::fs::read(&file).unwrap());
+    }
+}
