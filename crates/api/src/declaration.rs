@@ -165,6 +165,9 @@ pub struct LimitsDeclaration {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, minimum = 1024)]
     pub max_result_bytes: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "60/min")]
+    pub rate: Option<String>,
 }
 
 /// A tool as it is declared, as its server defines it, and as callers see it.

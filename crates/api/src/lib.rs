@@ -6,6 +6,7 @@ mod call;
 mod config;
 mod content_check;
 mod declaration;
+mod key;
 mod problem;
 mod provider;
 mod rendering;
@@ -30,6 +31,7 @@ pub use declaration::{
     AbsentTool, ArgumentDeclaration, ArgumentsCheck, DeclarationPreview, LimitsDeclaration,
     ToolDeclaration, ToolDeclarationView, ToolDefinitionView,
 };
+pub use key::{AccessChange, AccessView, KeyChange, KeyList, KeyView, NewKeyBody, NewKeyView};
 pub use problem::{FieldError, PROBLEM_TYPE_BASE, Problem, SignInPageView};
 pub use provider::{ProviderList, ProviderView};
 pub use rendering::{

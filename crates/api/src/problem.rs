@@ -34,6 +34,9 @@ pub struct Problem {
     /// The page where the person signs in, if that is what the call needs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sign_in: Option<SignInPageView>,
+    /// The seconds after which the request may succeed, as in `Retry-After`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<u64>,
 }
 
 /// The page where a person signs in at a server, so that a call can use the person's own account.
@@ -71,6 +74,7 @@ impl Problem {
             call: None,
             errors: Vec::new(),
             sign_in: None,
+            retry_after: None,
         }
     }
 

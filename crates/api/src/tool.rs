@@ -90,6 +90,10 @@ pub struct LimitsView {
     pub inactivity_timeout: Option<String>,
     /// Larger results are stored; the response has their beginning only.
     pub max_result_bytes: u64,
+    /// How often the tool may be called, over all callers.
+    #[serde(default)]
+    #[schema(required, example = "60/min")]
+    pub rate: Option<String>,
 }
 
 /// The catalog at one revision.

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use switchboard_model::BadRate;
 use switchboard_store::StoreError;
 
 /// Why keys cannot be read or created, or why tokens cannot be checked.
@@ -38,6 +39,12 @@ pub enum AuthError {
         /// What is wrong with the label.
         reason: &'static str,
     },
+    /// What a key shall grant is invalid.
+    #[error("{reason}")]
+    BadAccess {
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The system has no random bytes.
     #[error("cannot get random bytes from the system")]
     NoRandomness {
@@ -60,6 +67,9 @@ impl AuthError {
             Self::BadUser { .. } => Some(
                 "use up to 128 letters, digits, `.`, `_`, `-`, `@` and `+`, such as `anna`".into(),
             ),
+            Self::BadAccess { .. } => {
+                Some(BadRate::HELP.to_owned()).filter(|_| self.to_string().contains("rate"))
+            }
             Self::HttpClient { .. } | Self::NoRandomness { .. } => None,
         }
     }

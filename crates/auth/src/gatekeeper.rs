@@ -7,13 +7,13 @@ use arc_swap::ArcSwap;
 use http::{HeaderMap, HeaderName};
 use serde_json::Value;
 use switchboard_store::Store;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 use crate::credential::{self, Credential};
 use crate::jwt::Tokens;
 use crate::keys::{KeyHasher, KnownKeys};
 use crate::{AuthError, JwtOptions, Principal, Refusal};
-use switchboard_model::Role;
+use switchboard_model::{JwtGrants, LiveAccess, Role};
 
 /// The accepted credentials beside API keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub struct Gatekeeper {
     tokens: Option<Tokens>,
     /// Created once, because it is returned for every request while no credentials are required.
     local: Principal,
+    /// Counts the changes of what credentials grant.
+    access_version: watch::Sender<u64>,
 }
 
 impl Gatekeeper {
@@ -48,7 +50,8 @@ impl Gatekeeper {
             None => None,
         };
         let (keys, local) = (ArcSwap::from_pointee(keys), Principal::local());
-        Ok(Arc::new(Self { store, hasher, keys, turn: Semaphore::new(1), tokens, local }))
+        let (turn, access_version) = (Semaphore::new(1), watch::Sender::new(0));
+        Ok(Arc::new(Self { store, hasher, keys, turn, tokens, local, access_version }))
     }
 
     /// Whether no credentials are required: no API key was ever created, and no tokens are configured. When all keys are
@@ -97,6 +100,24 @@ impl Gatekeeper {
         self.tokens.as_ref().map(|tokens| tokens.scopes_of(role))
     }
 
+    /// Changes with what a credential grants. The change is in force before it is announced here.
+    pub fn access_versions(&self) -> watch::Receiver<u64> {
+        self.access_version.subscribe()
+    }
+
+    /// The principals of all keys, with what they grant.
+    pub fn key_access(&self) -> Vec<(Arc<str>, LiveAccess)> {
+        let keys = self.keys.load();
+        keys.accesses().map(|(principal, access)| (principal.clone(), access.clone())).collect()
+    }
+
+    /// Replaces the rules that say what tokens grant. Running sessions and calls follow at once.
+    pub fn set_grants(&self, grants: &JwtGrants) {
+        if self.tokens.as_ref().is_some_and(|tokens| tokens.set_grants(grants)) {
+            self.access_version.send_modify(|version| *version += 1);
+        }
+    }
+
     /// Reads the API keys again, records which ones were used, and fetches the issuer's keys if they are old. Call it after
     /// a change of the keys and every few seconds. If the keys cannot be read, the last snapshot stays in effect.
     pub async fn refresh(&self) -> Result<(), AuthError> {
@@ -105,6 +126,9 @@ impl Gatekeeper {
         let keys = Arc::new(KnownKeys::read(&self.store, &before).await?);
         self.keys.store(Arc::clone(&keys));
         drop(turn);
+        if keys.has_changed {
+            self.access_version.send_modify(|version| *version += 1);
+        }
         if let Some(tokens) = &self.tokens {
             tokens.refresh().await;
         }

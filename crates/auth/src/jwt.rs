@@ -5,14 +5,17 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Header, Validation, decode, decode_header};
-use parking_lot::RwLock;
-use serde::Deserialize;
-use serde_json::{Number, Value, json};
-use switchboard_model::Identity;
+use parking_lot::{Mutex, RwLock};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Number, Value, json};
+use switchboard_model::{Identity, JwtGrants, LiveAccess, WeakAccess};
 use url::Url;
 
+use crate::claim_access::granted;
 use crate::jwks::{ACCEPTED, IssuerKey, Jwks, KeySet, NoKey};
 use crate::keys::now_ms;
 use crate::{AuthError, KeySetSource, Principal, Refusal, Role};
@@ -32,6 +35,8 @@ pub struct JwtOptions {
     pub required_scopes: Vec<String>,
     /// The permitted difference between the clocks of the issuer and this machine.
     pub leeway: Duration,
+    /// What tokens grant, by their claims.
+    pub grants: JwtGrants,
 }
 
 const OPERATOR_SCOPE: &str = "switchboard:operator";
@@ -47,6 +52,9 @@ pub(crate) struct Tokens {
     options: JwtOptions,
     jwks: Arc<Jwks>,
     remembered: RwLock<HashMap<blake3::Hash, CachedToken>>,
+    grants: ArcSwap<JwtGrants>,
+    /// The access of each token that is in use somewhere, with its claims, to be computed again when the rules change.
+    live: Mutex<Vec<(WeakAccess, Arc<Map<String, Value>>)>>,
 }
 
 struct CachedToken {
@@ -71,6 +79,20 @@ struct Claims {
     email_verified: Option<Value>,
 }
 
+/// The claims that are used here, and all of them for rules.
+struct TokenClaims {
+    claims: Claims,
+    whole: Map<String, Value>,
+}
+
+impl<'de> Deserialize<'de> for TokenClaims {
+    fn deserialize<D: Deserializer<'de>>(token: D) -> Result<Self, D::Error> {
+        let whole = Map::deserialize(token)?;
+        let claims = Claims::deserialize(&Value::Object(whole.clone()));
+        Ok(Self { claims: claims.map_err(D::Error::custom)?, whole })
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Scopes {
@@ -82,7 +104,9 @@ impl Tokens {
     pub(crate) async fn new(options: JwtOptions) -> Result<Self, AuthError> {
         let jwks = Jwks::new(options.jwks.clone()).await?;
         let options = JwtOptions { leeway: options.leeway.min(MAX_LEEWAY), ..options };
-        Ok(Self { options, jwks, remembered: RwLock::default() })
+        let grants = ArcSwap::from_pointee(options.grants.clone());
+        let (remembered, live) = (RwLock::default(), Mutex::default());
+        Ok(Self { options, jwks, remembered, grants, live })
     }
 
     /// Fetches the issuer's keys if they are old.
@@ -125,13 +149,13 @@ impl Tokens {
         let key = find(&keys, &header)?.ok_or_else(|| {
             Refusal::bad("the token is signed with a key that its issuer does not have")
         })?;
-        let claims = self.check(token, key)?;
-        let principal = self.principal(&claims)?;
+        let TokenClaims { claims, whole } = self.check(token, key)?;
+        let principal = self.principal(&claims, whole)?;
         self.remember(hash, &principal, &claims, keys.generation);
         Ok(principal)
     }
 
-    fn check(&self, token: &str, key: &IssuerKey) -> Result<Claims, Refusal> {
+    fn check(&self, token: &str, key: &IssuerKey) -> Result<TokenClaims, Refusal> {
         let mut validation = Validation::default();
         validation.algorithms.clone_from(&key.algorithms);
         validation.set_issuer(&[&self.options.issuer]);
@@ -139,7 +163,7 @@ impl Tokens {
         validation.set_required_spec_claims(&["exp", "iss", "aud"]);
         validation.validate_nbf = true;
         validation.leeway = self.options.leeway.as_secs();
-        decode::<Claims>(token, &key.key, &validation)
+        decode::<TokenClaims>(token, &key.key, &validation)
             .map(|checked| checked.claims)
             .map_err(|error| Refusal::bad(reason(error.kind())))
     }
@@ -155,7 +179,7 @@ impl Tokens {
         required.chain(more.map(str::to_owned)).collect()
     }
 
-    fn principal(&self, claims: &Claims) -> Result<Principal, Refusal> {
+    fn principal(&self, claims: &Claims, whole: Map<String, Value>) -> Result<Principal, Refusal> {
         let client = claims.client_id.as_deref().or(claims.azp.as_deref()).unwrap_or_default();
         let subject = claims.sub.as_deref().unwrap_or_default();
         if client.is_empty() && subject.is_empty() {
@@ -177,7 +201,37 @@ impl Tokens {
         let name = name.and_then(Value::as_str).map(harmless).filter(|name| !name.is_empty());
         let name: Option<Arc<str>> = name.map(Into::into);
         let identity = Arc::new(claims.identity(client, subject, name.clone()));
-        Ok(Principal { id: id.into(), role, name, identity })
+        let (granted_role, access) = granted(&self.grants.load(), &whole);
+        let role = granted_role.map_or(role, |granted| granted.max(role));
+        let access = LiveAccess::new(access);
+        self.keep(&access, whole);
+        Ok(Principal { id: id.into(), role, name, identity, access })
+    }
+
+    /// Remembers the claims of a token, for as long as its access is in use.
+    fn keep(&self, access: &LiveAccess, claims: Map<String, Value>) {
+        let mut live = self.live.lock();
+        if live.len() == live.capacity() {
+            live.retain(|(access, _)| access.upgrade().is_some());
+        }
+        live.push((access.downgrade(), Arc::new(claims)));
+    }
+
+    /// Replaces the rules. Tokens in use get their new access at once. Returns whether that of one has changed.
+    pub(crate) fn set_grants(&self, grants: &JwtGrants) -> bool {
+        if **self.grants.load() == *grants {
+            return false;
+        }
+        self.grants.store(Arc::new(grants.clone()));
+        // The roles of cached principals may be others now.
+        self.remembered.write().clear();
+        let mut has_changed = false;
+        self.live.lock().retain(|(access, claims)| {
+            let Some(access) = access.upgrade() else { return false };
+            has_changed |= access.set(granted(grants, claims).1);
+            true
+        });
+        has_changed
     }
 
     fn recall(&self, hash: &blake3::Hash, generation: u64) -> Option<Principal> {

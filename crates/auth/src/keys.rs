@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
-use switchboard_model::{Identity, Secret};
+use switchboard_model::{Access, Identity, LiveAccess, Secret};
 use switchboard_store::{Store, StoredKey};
 
-use crate::{AuthError, Principal, Refusal, Role};
+use crate::{AuthError, KeyAccess, Principal, Refusal, Role};
 
 /// The prefix of every key, so that people and secret scanners recognise it.
 pub const KEY_PREFIX: &str = "sbk_";
@@ -41,12 +41,15 @@ pub struct KeyDraft {
     pub expires_at_ms: Option<i64>,
     /// The person who uses it, so that the keys of one person are known to be theirs.
     pub user: Option<String>,
+    /// What it grants.
+    pub access: KeyAccess,
 }
 
 impl KeyDraft {
-    /// A key that does not expire and belongs to no named person.
+    /// A key that grants everything, does not expire and belongs to no named person.
     pub fn new(name: &str, role: Role) -> Self {
-        Self { name: name.to_owned(), role, expires_at_ms: None, user: None }
+        let access = KeyAccess::default();
+        Self { name: name.to_owned(), role, expires_at_ms: None, user: None, access }
     }
 }
 
@@ -55,6 +58,7 @@ impl NewKey {
     pub async fn add(store: &Store, draft: KeyDraft) -> Result<Self, AuthError> {
         check_name(&draft.name)?;
         draft.user.as_deref().map_or(Ok(()), check_user)?;
+        check_access(&draft.access)?;
         let hasher = KeyHasher::new(store).await?;
         let key = format!("{KEY_PREFIX}{}", URL_SAFE_NO_PAD.encode(random::<32>()?));
         let stored = StoredKey {
@@ -66,7 +70,7 @@ impl NewKey {
             revoked_at_ms: None,
             expires_at_ms: draft.expires_at_ms,
             user: draft.user,
-            access: None,
+            access: draft.access.to_stored(),
         };
         store.add_key(&stored, hasher.hash(&key).as_bytes()).await?;
         Ok(Self { key: Secret::new(key), stored })
@@ -102,6 +106,50 @@ fn check_user(user: &str) -> Result<(), AuthError> {
     Err(AuthError::BadUser { reason })
 }
 
+/// A change of a key. What is `None` stays as it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KeyEdit {
+    pub role: Option<Role>,
+    /// The new label; `Some(None)` removes it.
+    pub user: Option<Option<String>>,
+    /// The new end; `Some(None)` lets the key last until it is revoked.
+    pub expires_at_ms: Option<Option<i64>>,
+    pub access: Option<KeyAccess>,
+}
+
+impl KeyEdit {
+    /// Changes the key with this id or name that is not revoked, and returns it; `None` if there is none.
+    pub async fn apply(
+        self,
+        store: &Store,
+        id_or_name: &str,
+    ) -> Result<Option<StoredKey>, AuthError> {
+        if let Some(Some(user)) = &self.user {
+            check_user(user)?;
+        }
+        self.access.as_ref().map_or(Ok(()), check_access)?;
+        let changed = store.edit_key(id_or_name, |key| {
+            if let Some(role) = self.role {
+                role.as_str().clone_into(&mut key.role);
+            }
+            if let Some(user) = &self.user {
+                key.user.clone_from(user);
+            }
+            if let Some(end) = self.expires_at_ms {
+                key.expires_at_ms = end;
+            }
+            if let Some(access) = &self.access {
+                key.access = access.to_stored();
+            }
+        });
+        Ok(changed.await?)
+    }
+}
+
+fn check_access(access: &KeyAccess) -> Result<(), AuthError> {
+    access.access().map(drop).map_err(|reason| AuthError::BadAccess { reason })
+}
+
 fn random<const N: usize>() -> Result<[u8; N], AuthError> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes)
@@ -133,6 +181,8 @@ pub(crate) struct KnownKeys {
     by_hash: HashMap<blake3::Hash, KnownKey>,
     /// Whether any key was ever created.
     any_ever: bool,
+    /// Whether the access of a key differs from the snapshot before.
+    pub(crate) has_changed: bool,
 }
 
 struct KnownKey {
@@ -155,15 +205,22 @@ impl KnownKeys {
         // The store is asked only if the answer is not known yet.
         let any_ever = before.any_ever || !hashes.is_empty() || !store.keys().await?.is_empty();
         let mut by_hash = HashMap::with_capacity(hashes.len());
+        let mut interned = Interned::default();
+        let mut has_changed = false;
         for (stored, hash) in hashes {
             let hash = blake3::Hash::from_bytes(hash);
             let Some(role) = Role::from_word(&stored.role) else {
                 tracing::warn!(key = %stored.name, role = %stored.role, "a key has a role that this version does not know; it is not accepted");
                 continue;
             };
-            let used = match before.by_hash.get(&hash) {
-                Some(known) => Arc::clone(&known.used),
-                None => Arc::new(Use::new(&stored)),
+            let access = interned.access_of(&stored, now_ms());
+            let (used, live) = match before.by_hash.get(&hash) {
+                Some(known) => {
+                    let live = known.principal.access.clone();
+                    has_changed |= live.set(access);
+                    (Arc::clone(&known.used), live)
+                }
+                None => (Arc::new(Use::new(&stored)), LiveAccess::new(access)),
             };
             let name: Arc<str> = stored.name.into();
             let identity = Identity::of_key(&stored.id, &name, stored.user.as_deref());
@@ -172,10 +229,20 @@ impl KnownKeys {
                 role,
                 name: Some(name),
                 identity: Arc::new(identity),
+                access: live,
             };
             by_hash.insert(hash, KnownKey { principal, expires_at_ms: stored.expires_at_ms, used });
         }
-        Ok(Self { by_hash, any_ever })
+        // A revoked key grants nothing to what still runs with it.
+        for (_, known) in before.by_hash.iter().filter(|(hash, _)| !by_hash.contains_key(*hash)) {
+            has_changed |= known.principal.access.set(Access::none());
+        }
+        Ok(Self { by_hash, any_ever, has_changed })
+    }
+
+    /// The principal of each key, with its access.
+    pub(crate) fn accesses(&self) -> impl Iterator<Item = (&Arc<str>, &LiveAccess)> {
+        self.by_hash.values().map(|known| (&known.principal.id, &known.principal.access))
     }
 
     pub(crate) fn any_ever(&self) -> bool {
@@ -215,6 +282,26 @@ impl KnownKeys {
             }
         }
         Ok(())
+    }
+}
+
+/// Shares equal rules between keys, so that they share their views too.
+#[derive(Default)]
+struct Interned(HashMap<Option<String>, Access>);
+
+impl Interned {
+    fn access_of(&mut self, key: &StoredKey, now_ms: i64) -> Access {
+        if key.expires_at_ms.is_some_and(|end| end <= now_ms) {
+            return Access::none();
+        }
+        let read = || {
+            let read = KeyAccess::from_stored(key.access.as_deref());
+            read.and_then(|access| access.access()).unwrap_or_else(|reason| {
+                tracing::warn!(key = %key.name, reason, "the access of a key cannot be read; it grants nothing");
+                Access::none()
+            })
+        };
+        self.0.entry(key.access.clone()).or_insert_with(read).clone()
     }
 }
 

@@ -9,11 +9,13 @@
 //! - The configuration and the issuer's key decide which algorithms a token may use, never the token.
 //! - Nothing here logs a key or a token.
 
+mod claim_access;
 mod credential;
 mod error;
 mod gatekeeper;
 mod jwks;
 mod jwt;
+mod key_access;
 mod keys;
 mod principal;
 mod refusal;
@@ -22,7 +24,8 @@ pub use error::AuthError;
 pub use gatekeeper::{Gatekeeper, GatekeeperOptions};
 pub use jwks::KeySetSource;
 pub use jwt::JwtOptions;
-pub use keys::{KEY_PREFIX, KeyDraft, NewKey};
+pub use key_access::KeyAccess;
+pub use keys::{KEY_PREFIX, KeyDraft, KeyEdit, NewKey};
 pub use principal::Principal;
 pub use refusal::Refusal;
 pub use switchboard_model::Role;

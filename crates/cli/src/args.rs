@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use switchboard_agent365::Framework;
+use switchboard_api::{AccessChange, AccessView};
 use switchboard_auth::Role;
 use switchboard_config::ClientProgram;
 use switchboard_telemetry::LogFormat;
@@ -586,6 +587,8 @@ pub(crate) struct RenderArguments {
 pub(crate) enum KeyCommand {
     /// Create a key and print it; it is not shown again
     Add(KeyAddArguments),
+    /// Change what a key may use, its role, its user or its end; running sessions and calls follow
+    Edit(KeyEditArguments),
     /// All keys, including revoked ones, without the keys themselves
     List,
     /// Revoke a key
@@ -627,6 +630,96 @@ pub(crate) struct KeyAddArguments {
     /// The person who uses the key, such as `anna`. Keys with the same label belong to one person
     #[arg(long, value_name = "LABEL")]
     pub(crate) user: Option<String>,
+    #[command(flatten)]
+    pub(crate) access: KeyAccessArguments,
+}
+
+/// What a key may use. Without `--toolsets` and `--tools`, everything.
+#[derive(Debug, Args)]
+pub(crate) struct KeyAccessArguments {
+    /// Toolsets that it may use, separated by commas; an empty value grants none
+    #[arg(long, value_name = "NAMES")]
+    pub(crate) toolsets: Option<String>,
+    /// Tools that it may use in addition, as names or patterns such as `docs.search_*`
+    #[arg(long, value_name = "PATTERNS")]
+    pub(crate) tools: Option<String>,
+    /// Tools that it may not use, as names or patterns
+    #[arg(long, value_name = "PATTERNS")]
+    pub(crate) deny: Option<String>,
+    /// Only tools that say that they change nothing (`readOnlyHint`)
+    #[arg(long)]
+    pub(crate) readonly: bool,
+    /// How often it may call one tool, such as `60/min`
+    #[arg(long, value_name = "RATE")]
+    pub(crate) rate: Option<String>,
+    /// How many calls of one tool it may run at the same time
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_instances: Option<u32>,
+}
+
+impl KeyAccessArguments {
+    /// What a new key grants.
+    pub(crate) fn view(&self) -> AccessView {
+        AccessView {
+            toolsets: self.toolsets.as_deref().map(listed),
+            tools: self.tools.as_deref().map(listed),
+            deny: self.deny.as_deref().map(listed).unwrap_or_default(),
+            readonly: self.readonly,
+            max_instances: self.max_instances,
+            rate: self.rate.clone(),
+        }
+    }
+}
+
+fn listed(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KeyEditArguments {
+    /// The name or the id of the key
+    pub(crate) name: String,
+    /// The role of the key
+    #[arg(long)]
+    pub(crate) role: Option<RoleArgument>,
+    /// How long it is valid from now on, such as `90d`, `12h` or `1y`
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) expires: Option<String>,
+    /// The person who uses the key
+    #[arg(long, value_name = "LABEL")]
+    pub(crate) user: Option<String>,
+    #[command(flatten)]
+    pub(crate) access: KeyAccessArguments,
+    /// Restrictions and settings to remove
+    #[arg(long, value_name = "NAMES", value_delimiter = ',',
+        value_parser = ["toolsets", "tools", "deny", "readonly", "rate", "max-instances", "user", "expires"])]
+    pub(crate) clear: Vec<String>,
+}
+
+impl KeyEditArguments {
+    pub(crate) fn clears(&self, what: &str) -> bool {
+        self.clear.iter().any(|cleared| cleared == what)
+    }
+
+    /// What is changed of what the key grants; `None` if nothing is.
+    pub(crate) fn access_change(&self) -> Option<AccessChange> {
+        fn changed<T>(is_cleared: bool, value: Option<T>) -> Option<Option<T>> {
+            if is_cleared { Some(None) } else { value.map(Some) }
+        }
+        let texts = |what: &str, text: &Option<String>| {
+            changed(self.clears(what), text.as_deref().map(listed))
+        };
+        let access = &self.access;
+        let change = AccessChange {
+            toolsets: texts("toolsets", &access.toolsets),
+            tools: texts("tools", &access.tools),
+            deny: texts("deny", &access.deny),
+            readonly: changed(self.clears("readonly"), access.readonly.then_some(true)),
+            max_instances: changed(self.clears("max-instances"), access.max_instances),
+            rate: changed(self.clears("rate"), access.rate.clone()),
+        };
+        (change != AccessChange::default()).then_some(change)
+    }
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

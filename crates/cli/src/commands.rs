@@ -18,6 +18,7 @@ mod discover;
 mod doctor;
 mod import;
 mod key;
+mod key_sets;
 mod provider_list;
 mod render;
 mod serve;

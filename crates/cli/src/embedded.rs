@@ -120,6 +120,7 @@ pub(crate) fn gatekeeper_options(plan: &Plan) -> GatekeeperOptions {
         },
         required_scopes: jwt.required_scopes.clone(),
         leeway: jwt.leeway,
+        grants: jwt.grants.clone(),
     });
     GatekeeperOptions { jwt }
 }

@@ -72,6 +72,9 @@ pub(crate) struct ToolSetArguments {
     /// Larger results are stored
     #[arg(long, value_name = "BYTES")]
     pub(crate) max_result_bytes: Option<u64>,
+    /// How often the tool may be called, such as 60/min
+    #[arg(long, value_name = "RATE")]
+    pub(crate) rate: Option<String>,
     /// Show the tool
     #[arg(long, conflicts_with = "disabled")]
     pub(crate) enabled: bool,

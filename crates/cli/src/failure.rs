@@ -125,7 +125,9 @@ impl From<AuthError> for Failure {
     fn from(error: AuthError) -> Self {
         let (hint, message) = (error.hint(), error.to_string());
         let failure = match error {
-            AuthError::BadName { .. } | AuthError::BadUser { .. } => Self::usage(message),
+            AuthError::BadName { .. } | AuthError::BadUser { .. } | AuthError::BadAccess { .. } => {
+                Self::usage(message)
+            }
             _ => Self::start(message),
         };
         failure.with_hint(hint)

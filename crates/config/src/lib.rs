@@ -24,6 +24,7 @@ mod problem;
 mod raw;
 mod raw_agent;
 mod raw_discovery;
+mod raw_grant;
 mod raw_provider;
 mod raw_records;
 mod raw_threat_protection;

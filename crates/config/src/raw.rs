@@ -13,6 +13,7 @@ use switchboard_model::{self as model, BUILT_IN_LIMITS};
 
 use crate::raw_agent::RawAgent;
 use crate::raw_discovery::RawDiscovery;
+use crate::raw_grant::{RawClaimRule, RawDefaultGrant};
 use crate::raw_provider::RawProvider;
 use crate::raw_records::{RawRecord, RawRecords};
 use crate::raw_threat_protection::{RawContentCheck, RawThreatProtection};
@@ -104,6 +105,9 @@ pub(crate) struct RawTool {
     /// Larger results are stored, and the answer contains a preview.
     #[schemars(range(min = 1024), extend("examples" = [1_048_576]))]
     pub(crate) max_result_bytes: Option<u64>,
+    /// How often the tool may be called, over all callers: `10/s`, `60/min`, `1000/h` or `5000/day`. Default: no such limit.
+    #[schemars(extend("examples" = ["60/min"]))]
+    pub(crate) rate: Option<String>,
     /// Overrides the mode of the server for this tool: `strict` or `dynamic`.
     pub(crate) mode: Option<RawMode>,
     /// Replaces the description that the server gives.
@@ -445,6 +449,10 @@ pub(crate) struct RawToolDefaults {
     /// Larger results are stored, and the answer contains a preview.
     #[schemars(range(min = 1024), extend("default" = BUILT_IN_LIMITS.max_result_bytes))]
     pub(crate) max_result_bytes: Option<u64>,
+    /// How often each tool may be called, over all callers: `10/s`, `60/min`, `1000/h` or `5000/day`. Default: no such
+    /// limit.
+    #[schemars(extend("examples" = ["60/min"]))]
+    pub(crate) rate: Option<String>,
 }
 
 /// A named group of tools that is enabled and disabled as one.
@@ -603,6 +611,11 @@ pub(crate) struct RawJwt {
     /// The `resource` of the protected resource metadata (RFC 9728). Default: the audience.
     #[schemars(extend("format" = "uri"))]
     pub(crate) resource: Option<String>,
+    /// What tokens may use, by their claims. Without this list, every token may use every tool; with it, a token that
+    /// matches no rule gets `default_grant`.
+    pub(crate) grants: Option<Vec<RawClaimRule>>,
+    /// What tokens may use that match no rule of `grants`. Default: nothing.
+    pub(crate) default_grant: Option<RawDefaultGrant>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]

@@ -132,6 +132,9 @@ fn security(plan: &SecurityPlan, at: Option<At<'_>>, source: &SourceText<'_>) ->
         if below.written("resource").is_some() || !below.is_sensitive("audience") {
             below.put("resource", json!(redact_url(&jwt.resource)));
         }
+        for key in ["grants", "default_grant"] {
+            below.put_written(key, below.written(key).map(|at| at.node.to_json()));
+        }
         fields.out.push(("jwt".into(), below.done()));
     }
     if let Some(egress_at) = egress_at {
@@ -516,6 +519,7 @@ impl<'a> ShownFields<'a> {
             self.put_written(key, duration.map(|duration| json!(render_duration(duration))));
         }
         self.put_written("max_result_bytes", limits.max_result_bytes.map(|n| json!(n)));
+        self.put_written("rate", limits.rate.map(|rate| json!(rate.to_string())));
     }
 
     /// Only what is configured is shown: without it nothing is checked.

@@ -87,7 +87,7 @@ pub(crate) async fn show(
     FromPath(AgentName { agent }): FromPath<AgentName>,
 ) -> Result<Json<AgentView>, ProblemResponse> {
     let agent = find(&sessions, &agent, &principal).await?;
-    Ok(Json(present::agent(&sessions, &agent, &base)))
+    Ok(Json(present::agent(&sessions, &agent, &principal.access, &base)))
 }
 
 /// Render the servers of an agent for a framework
@@ -121,7 +121,7 @@ pub(crate) async fn framework(
             format!("there is no framework '{framework}'; there are: {}", known.join(", "));
         ProblemResponse::new("unknown_framework", StatusCode::NOT_FOUND, detail)
     })?;
-    let view = present::agent(&sessions, &agent, &base);
+    let view = present::agent(&sessions, &agent, &principal.access, &base);
     Ok(Json(present::agent_framework(&view, framework)))
 }
 
@@ -131,6 +131,7 @@ pub(crate) async fn find(
     name: &str,
     principal: &Principal,
 ) -> Result<Agent, ProblemResponse> {
+    sessions.note_access(&principal.id, &principal.access);
     sessions.agent(name, user(principal)).await.map_err(|error| match error {
         SessionError::Store(failure) => failure.into(),
         SessionError::Unknown(_)
@@ -146,5 +147,10 @@ pub(crate) async fn find(
 }
 
 fn user(principal: &Principal) -> AgentUser<'_> {
-    AgentUser { principal: &principal.id, name: principal.name.as_deref(), role: principal.role }
+    AgentUser {
+        principal: &principal.id,
+        name: principal.name.as_deref(),
+        role: principal.effective_role(),
+        access: &principal.access,
+    }
 }

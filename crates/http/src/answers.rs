@@ -98,6 +98,9 @@ answers! {
     UnknownSession 404 "There is no such session, or it is not yours." {
         unknown_session: "there is no session 'work'",
     }
+    UnknownKey 404 "No key has this id or name." {
+        unknown_key: "there is no key 'laptpo'",
+    }
     UnknownAgent 404 "There is no such agent and no such session, or these credentials may not use it." {
         unknown_agent: "there is no agent 'invoicin'",
     }
@@ -132,6 +135,9 @@ answers! {
     SessionConflict 409 "Another session has this id." {
         session_exists: "there is a session 'work' already",
     }
+    KeyConflict 409 "Another key that is not revoked has this name." {
+        conflict: "there is already a key \"laptop\"",
+    }
     StaleRevision 409 "The tools have changed since the expected revision. Nothing was changed." {
         stale_revision: "the tools of this session are at revision 8, not 7: read them again, then repeat the change",
     }
@@ -153,6 +159,9 @@ answers! {
     InvalidArguments 422 "The arguments do not fit the tool's schema, or the body does not fit its own. The tool was not called." {
         invalid_arguments: "the arguments of tool 'echo' of MCP server 'demo' do not fit: missing required argument `text`",
         bad_request: "Failed to deserialize the JSON body into the target type: unknown field `argument`, expected `arguments` at line 1 column 11",
+    }
+    CallRateLimited 429 "The tool, or the caller, has used up its rate. `Retry-After` says when to try again." {
+        rate_limited: "tool 'echo' of MCP server 'demo' was not called: it may be called 60/min by this caller, and that is used up",
     }
     TooManySessions 429 "The credentials have reached their maximum number of sessions." {
         too_many_sessions: "there are too many sessions; end some first",

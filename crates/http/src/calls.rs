@@ -9,14 +9,14 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::Value;
 use switchboard_api::{CallBody, CallView};
-use switchboard_auth::{Principal, Role};
+use switchboard_auth::Principal;
 use switchboard_model::{CallError, CallErrorKind, Face};
 use switchboard_runtime::{Board, CallCheck, CallReport, CallRequest, RefusedCall};
 use switchboard_sessions::SessionService;
 
 use crate::answers::{
-    BadRequest, CallFaulted, CallForbidden, CallTimedOut, CallUnavailable, Guarded,
-    InvalidArguments, StoreFailed, TakesBody, UnknownResult, UnknownTool, UpstreamFailed,
+    BadRequest, CallFaulted, CallForbidden, CallRateLimited, CallTimedOut, CallUnavailable,
+    Guarded, InvalidArguments, StoreFailed, TakesBody, UnknownResult, UnknownTool, UpstreamFailed,
 };
 use crate::extract::{FromBody, FromPath, FromQuery};
 use crate::inspect::{ToolName, finds_tool, no_such_tool};
@@ -57,6 +57,7 @@ const MAX_OFFSET: u64 = (1 << 53) - 1;
         TakesBody,
         UnknownTool,
         InvalidArguments,
+        CallRateLimited,
         CallFaulted,
         UpstreamFailed,
         CallUnavailable,
@@ -74,7 +75,7 @@ pub(crate) async fn call(
     present::call(&report).map(Json).map_err(|error| {
         let mut problem = ProblemResponse::of_call(error, Some(&report.id));
         // The tool was removed a moment ago; the hint could name hidden tools.
-        if principal.role < Role::Operator && error.kind == CallErrorKind::UnknownTool {
+        if !principal.oversees() && error.kind == CallErrorKind::UnknownTool {
             problem.0.hint = None;
         }
         problem
@@ -91,7 +92,7 @@ pub(crate) async fn call_tool(
 ) -> Result<CallReport, ProblemResponse> {
     let is_found = finds_tool(sessions, principal, &name).await;
     let caller = Arc::new(principal.caller(Face::Http));
-    let is_client = principal.role < Role::Operator;
+    let is_client = !principal.oversees();
     // The board's error names similar tools, also hidden ones: only operators may see it.
     if is_client && !is_found {
         let error = CallError::new(CallErrorKind::UnknownTool, no_such_tool(&name));
@@ -107,9 +108,9 @@ pub(crate) async fn call_tool(
     }
     // By the time the call runs, the name may mean another tool, which must be permitted too.
     let check = is_client.then(|| {
-        let sessions = sessions.clone();
+        let (sessions, access) = (sessions.clone(), principal.access.clone());
         CallCheck::new(move |tool| {
-            let is_permitted = sessions.permits(tool.name.as_str());
+            let is_permitted = sessions.permits(tool.name.as_str(), &access);
             is_permitted
                 .then_some(())
                 .ok_or_else(|| "the tool is no longer available to this caller".into())

@@ -12,13 +12,14 @@ use url::Url;
 /// Stands for a secret.
 const REDACTED: &str = "***";
 /// The limits of a tool entry, which the API groups below `limits`.
-const LIMITS: [&str; 6] = [
+const LIMITS: [&str; 7] = [
     "max_instances",
     "timeout",
     "max_timeout",
     "queue_timeout",
     "inactivity_timeout",
     "max_result_bytes",
+    "rate",
 ];
 
 /// The fields of a tool entry with its limits below `limits`, and without its name.

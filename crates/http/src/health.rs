@@ -5,7 +5,6 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::IntoResponse;
 use switchboard_api::Readiness;
-use switchboard_auth::Role;
 use tokio::runtime::Handle;
 
 use crate::answers::{Forbidden, ForbiddenHost, Starting, Unauthorized};
@@ -54,9 +53,11 @@ pub(crate) async fn readyz(
 ) -> Json<Readiness> {
     let mut readiness = present::readiness(&board);
     // This path is public, also where all others need credentials.
-    let role = authenticate(&shared, &headers).await.ok().map(|principal| principal.role);
-    readiness.unavailable.retain(|server| match role {
-        Some(role) => role >= Role::Operator || sessions.permits_server(server),
+    let principal = authenticate(&shared, &headers).await.ok();
+    readiness.unavailable.retain(|server| match &principal {
+        Some(principal) => {
+            principal.oversees() || sessions.permits_server(server, &principal.access)
+        }
         None => false,
     });
     Json(readiness)

@@ -5,7 +5,7 @@ use axum::extract::Extension;
 use axum::http::StatusCode;
 use serde::Deserialize;
 use switchboard_api::{ServerList, ToolList, ToolView};
-use switchboard_auth::{Principal, Role};
+use switchboard_auth::Principal;
 use switchboard_sessions::{ApiTools, SessionService};
 
 use crate::answers::{BadRequest, Guarded, UnknownTool};
@@ -25,8 +25,8 @@ pub(crate) struct ToolName {
 
 /// List the servers
 ///
-/// All configured MCP servers with their state, in the order of the configuration. A client sees the servers that policy
-/// does not hide completely, an operator sees all of them.
+/// All configured MCP servers with their state, in the order of the configuration. A client sees the servers that neither
+/// policy nor its access hides completely, an operator sees all of them.
 #[utoipa::path(
     get,
     path = "/api/v1/servers",
@@ -40,7 +40,8 @@ pub(crate) async fn servers(
     Extension(principal): Extension<Principal>,
 ) -> Json<ServerList> {
     let mut list = present::servers(&board);
-    let may_see = |name: &str| principal.role >= Role::Operator || sessions.permits_server(name);
+    let may_see =
+        |name: &str| principal.oversees() || sessions.permits_server(name, &principal.access);
     list.servers.retain(|server| may_see(&server.name));
     Json(list)
 }
@@ -73,13 +74,14 @@ pub(crate) async fn tools(
 ) -> Json<ToolList> {
     let mut list = present::tools(&board);
     list.tools.retain(|tool| may_reach(&sessions, &principal, &tool.name));
-    list.quarantined.retain(|_| principal.role >= Role::Operator);
+    list.quarantined.retain(|_| principal.oversees());
     Json(list)
 }
 
-/// Whether a principal may reach a tool. `gateway.deny_toolsets` hides tools from clients everywhere; operators see all.
+/// Whether a principal may reach a tool. `gateway.deny_toolsets` hides tools from clients everywhere, and its access from
+/// each principal; operators with access to everything see all.
 pub(crate) fn may_reach(sessions: &SessionService, principal: &Principal, tool: &str) -> bool {
-    principal.role >= Role::Operator || sessions.permits(tool)
+    principal.oversees() || sessions.permits(tool, &principal.access)
 }
 
 /// As [`may_reach`] for a name that may be unknown: the servers that may have the tool list their tools again first, as for
@@ -89,8 +91,8 @@ pub(crate) async fn finds_tool(
     principal: &Principal,
     tool: &str,
 ) -> bool {
-    let is_operator = principal.role >= Role::Operator;
-    let among = if is_operator { ApiTools::All } else { ApiTools::Permitted };
+    let among =
+        if principal.oversees() { ApiTools::All } else { ApiTools::Permitted(&principal.access) };
     sessions.finds_for_api(tool, among).await
 }
 
@@ -128,7 +130,7 @@ pub(crate) async fn tool(
     let is_found = finds_tool(&sessions, &principal, &name).await;
     match present::tool(&board, &name) {
         Ok(tool) if is_found || may_reach(&sessions, &principal, &tool.name) => Ok(Json(tool)),
-        Err(none) if principal.role >= Role::Operator => {
+        Err(none) if principal.oversees() => {
             let mut response =
                 ProblemResponse::new("unknown_tool", StatusCode::NOT_FOUND, none.message);
             response.0.hint = none.hint;

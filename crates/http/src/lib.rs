@@ -1,5 +1,6 @@
 //! The HTTP server: MCP endpoints, the JSON API, health, metrics, and the web pages.
 
+mod access_sync;
 mod accounts;
 mod agents;
 mod answers;
@@ -25,6 +26,7 @@ mod extract;
 mod health;
 mod history;
 mod inspect;
+mod keys;
 mod mcp;
 mod openapi;
 mod openapi_unions;
@@ -33,6 +35,7 @@ mod page;
 pub mod present;
 mod present_absence;
 pub mod present_agents;
+pub mod present_keys;
 pub mod present_sessions;
 mod problem;
 mod providers;

@@ -33,6 +33,7 @@ static TEXT: LazyLock<String> = LazyLock::new(openapi_text);
         (name = "turns", description = "Chat: turns between a person and a model, and the stored conversation."),
         (name = "agents", description = "Agents that find their MCP servers here, and their servers as frameworks take them."),
         (name = "accounts", description = "Your own accounts at MCP servers where each user has one."),
+        (name = "keys", description = "API keys, and what each of them grants."),
         (name = "health", description = "For monitoring the process."),
         (name = "about", description = "This document."),
     ),

@@ -196,6 +196,7 @@ fn limits(limits: &ToolLimits) -> LimitsView {
         queue_timeout: render_duration(limits.queue_timeout),
         inactivity_timeout: limits.inactivity_timeout.map(render_duration),
         max_result_bytes: limits.max_result_bytes,
+        rate: limits.rate.map(|rate| rate.to_string()),
     }
 }
 

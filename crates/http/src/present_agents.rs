@@ -5,7 +5,7 @@ use switchboard_agent365::{Framework, FrameworkServer};
 use switchboard_api::{
     AgentFrameworkView, AgentLimitsView, AgentList, AgentServerView, AgentSummary, AgentView,
 };
-use switchboard_model::{AgentLimits, render_duration};
+use switchboard_model::{AgentLimits, LiveAccess, render_duration};
 use switchboard_sessions::{Agent, AgentServer, AgentUser, SessionService};
 use url::Url;
 
@@ -13,7 +13,7 @@ use url::Url;
 pub fn agents(sessions: &SessionService, user: AgentUser<'_>) -> AgentList {
     let profiles = sessions.agent_profiles(user).into_iter().map(|profile| {
         let (name, description) = (profile.name.clone(), profile.description.clone());
-        let servers = sessions.agent_servers(&Agent::Profile(Box::new(profile)));
+        let servers = sessions.agent_servers(&Agent::Profile(Box::new(profile)), user.access);
         AgentSummary {
             name,
             description,
@@ -25,7 +25,12 @@ pub fn agents(sessions: &SessionService, user: AgentUser<'_>) -> AgentList {
 }
 
 /// One agent with its servers. `base` is the address under which the agent reaches this board.
-pub fn agent(sessions: &SessionService, agent: &Agent, base: &Url) -> AgentView {
+pub fn agent(
+    sessions: &SessionService,
+    agent: &Agent,
+    access: &LiveAccess,
+    base: &Url,
+) -> AgentView {
     let (kind, description, limits) = match agent {
         Agent::Profile(profile) => ("profile", profile.description.clone(), profile.limits),
         Agent::Session(session) => {
@@ -33,7 +38,7 @@ pub fn agent(sessions: &SessionService, agent: &Agent, base: &Url) -> AgentView 
         }
     };
     let name = agent_name(agent);
-    let servers = sessions.agent_servers(agent).into_iter().map(|server| AgentServerView {
+    let servers = sessions.agent_servers(agent, access).into_iter().map(|server| AgentServerView {
         url: server_url(base, name, &server.name).into(),
         state: server.state.as_str().into(),
         connectivity: connectivity(&server).into(),

@@ -11,7 +11,7 @@ use switchboard_api::{
     SessionList, SessionTool, SessionTools, SessionToolset, SessionToolsets, SessionView,
     TokenBasis, TokenCost, ToolsetList, ToolsetView,
 };
-use switchboard_model::{LOCAL_SERVER, Secret, ServerState, redact_url};
+use switchboard_model::{LOCAL_SERVER, LiveAccess, Secret, ServerState, redact_url};
 use switchboard_render::{Delta, NotShown, Provider, RenderedTool};
 use switchboard_runtime::{Board, ServerStatus};
 use switchboard_sessions::{
@@ -187,9 +187,9 @@ pub fn session_toolsets(now: &SessionState) -> SessionToolsets {
 }
 
 /// The toolsets that clients can enable and disable, and the default exposure.
-pub fn toolsets(sessions: &SessionService) -> ToolsetList {
+pub fn toolsets(sessions: &SessionService, access: &LiveAccess) -> ToolsetList {
     let exposure = sessions.board().snapshot().exposure().clone();
-    let toolsets = sessions.toolsets().into_iter().map(|(set, members)| ToolsetView {
+    let toolsets = sessions.toolsets(access).into_iter().map(|(set, members)| ToolsetView {
         name: set.name,
         description: set.description,
         tools: members.len(),

@@ -17,7 +17,11 @@ impl IntoResponse for ProblemResponse {
             StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let body = serde_json::to_string(&self.0).unwrap_or_default();
         let kind = HeaderValue::from_static("application/problem+json");
-        (status, [(header::CONTENT_TYPE, kind)], body).into_response()
+        let mut response = (status, [(header::CONTENT_TYPE, kind)], body).into_response();
+        if let Some(seconds) = self.0.retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
     }
 }
 
@@ -43,6 +47,7 @@ impl ProblemResponse {
             code: page.code.clone(),
             expires_at_ms: page.expires_at_ms,
         });
+        problem.retry_after = error.retry_after.map(|wait| wait.as_secs());
         Self(Box::new(problem))
     }
 }
@@ -64,6 +69,7 @@ fn status_of(kind: CallErrorKind) -> StatusCode {
         CallErrorKind::Upstream => StatusCode::BAD_GATEWAY,
         // Not 401: the credentials for this board are fine, and a client must not sign in here again.
         CallErrorKind::Blocked | CallErrorKind::NeedsSignIn => StatusCode::FORBIDDEN,
+        CallErrorKind::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         CallErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }

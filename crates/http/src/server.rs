@@ -20,7 +20,6 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use rustix::io::Errno;
-use switchboard_auth::Gatekeeper;
 use switchboard_telemetry::MetricsPage;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -30,6 +29,7 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::access_sync::watch_access;
 use crate::connections::{
     CloseOrder, ConnectionLimits, ConnectionPermit, ConnectionState, Connections, ObservedStream,
 };
@@ -41,12 +41,11 @@ use crate::request_body::{Timed, Unread, announced};
 use crate::self_waking::SelfWaking;
 use crate::server_state::{ServeOptions, Shared};
 use crate::sign_in_pages::PagesOf;
-use crate::stream_auth::Leases;
 use crate::{
     accounts, agents, authorize, call_records, calls, config, connect, content_checks,
-    declarations, health, history, inspect, mcp, openapi, page, problem, providers, server_entries,
-    session_events, session_render, session_tools, sessions, sources, tooling_gateway, trustgraph,
-    trustgraph_socket, turns,
+    declarations, health, history, inspect, keys, mcp, openapi, page, problem, providers,
+    server_entries, session_events, session_render, session_tools, sessions, sources,
+    tooling_gateway, trustgraph, trustgraph_socket, turns,
 };
 
 /// The maximum size of a request body of the API.
@@ -58,8 +57,6 @@ const FOLD_EVERY: Duration = Duration::from_secs(10);
 /// How often an HTTP/2 client is pinged, and how long it may take to respond.
 const PING_EVERY: Duration = Duration::from_secs(30);
 const PONG_WITHIN: Duration = Duration::from_secs(30);
-/// How often API keys are read from the store.
-const READ_KEYS_EVERY: Duration = Duration::from_secs(2);
 
 /// All routes. [`Dispatcher`] has already checked the requests.
 fn router<M: McpEndpoint>(shared: &Shared, mcp: Arc<M>) -> Router {
@@ -97,6 +94,8 @@ pub(crate) fn documented_routes() -> OpenApiRouter<Shared> {
         .routes(routes!(server_entries::show, server_entries::put, server_entries::delete))
         .routes(routes!(server_entries::reconnect))
         .routes(routes!(sources::list))
+        .routes(routes!(keys::list, keys::create))
+        .routes(routes!(keys::show, keys::change, keys::revoke))
         .routes(routes!(inspect::tools))
         .routes(routes!(inspect::tool))
         .routes(routes!(declarations::show, declarations::put, declarations::delete))
@@ -177,7 +176,7 @@ pub async fn serve<M: McpEndpoint>(
     let limits = ConnectionLimits::default();
     let shared = Shared::new(&options, &limits);
     let pages = PagesOf { board: options.board.clone(), listener: listener.local_addr().ok() };
-    let watching = Box::pin(watch_keys(options.gatekeeper.clone(), shared.leases.clone(), pages));
+    let watching = Box::pin(watch_access(shared.clone(), pages));
     let router = router(&shared, mcp.clone());
     let dispatcher = Arc::new(Dispatcher { router, mcp, shared });
     let connections = Connections::new(limits);
@@ -302,24 +301,6 @@ async fn attend<S, A, F, B>(
         biased;
         _ended = serving => {}
         _order = connection.order(CloseOrder::Go) => {}
-    }
-}
-
-/// Reads the keys at intervals, so that a revoked key stops working within seconds and its event streams end.
-async fn watch_keys(gatekeeper: Arc<Gatekeeper>, leases: Arc<Leases>, pages: PagesOf) {
-    let mut is_announced = false;
-    loop {
-        if !is_announced {
-            let starting = pages.started(&gatekeeper);
-            is_announced = tokio::time::timeout(READ_KEYS_EVERY, starting).await.is_ok();
-        }
-        pages.announce(&gatekeeper);
-        tokio::time::sleep(READ_KEYS_EVERY).await;
-        if let Err(error) = gatekeeper.refresh().await {
-            tracing::error!(%error, "the API keys could not be read; those that were read before remain valid");
-        }
-        leases.check(&gatekeeper).await;
-        pages.close_gone_owners();
     }
 }
 

@@ -7,6 +7,7 @@ use switchboard_auth::{Gatekeeper, Principal};
 use switchboard_telemetry::MetricsPage;
 use tokio::sync::Semaphore;
 
+use crate::access_sync::CurrentGrants;
 use crate::board_place::BoardPlace;
 use crate::connections::ConnectionLimits;
 use crate::current_host_policy::CurrentHostPolicy;
@@ -37,6 +38,7 @@ pub(crate) struct Shared {
     pub(crate) metrics: MetricsPage,
     pub(crate) hosts: Arc<CurrentHostPolicy>,
     pub(crate) gatekeeper: Arc<Gatekeeper>,
+    pub(crate) grants: Arc<CurrentGrants>,
     /// The principal of all requests while no credentials are required.
     pub(crate) local: Principal,
     /// How long the body of a request may take.
@@ -53,6 +55,7 @@ impl Shared {
             metrics: options.metrics.clone(),
             hosts: Arc::new(CurrentHostPolicy::new(options.board.clone(), options.hosts.clone())),
             gatekeeper: options.gatekeeper.clone(),
+            grants: Arc::default(),
             local: Principal::local(),
             body_within: limits.body_within,
             leases: Arc::default(),

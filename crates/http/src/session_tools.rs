@@ -11,8 +11,8 @@ use switchboard_model::Face;
 use switchboard_sessions::SessionError;
 
 use crate::answers::{
-    BadRequest, CallFaulted, CallForbidden, CallTimedOut, CallUnavailable, Guarded,
-    InvalidArguments, Refused, StaleRevision, StoreFailed, TakesBody, UnknownInSession,
+    BadRequest, CallFaulted, CallForbidden, CallRateLimited, CallTimedOut, CallUnavailable,
+    Guarded, InvalidArguments, Refused, StaleRevision, StoreFailed, TakesBody, UnknownInSession,
     UnknownSession, UpstreamFailed,
 };
 use crate::extract::{FromBody, FromPath, FromQuery};
@@ -175,6 +175,7 @@ pub(crate) async fn switch_tool(
         TakesBody,
         UnknownInSession,
         InvalidArguments,
+        CallRateLimited,
         CallFaulted,
         UpstreamFailed,
         CallUnavailable,

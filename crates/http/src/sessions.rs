@@ -12,7 +12,7 @@ use switchboard_api::{
     Bindings, NewSession, OwnServerBody, RegistrySnapshot, SessionChange, SessionList, SessionView,
     ToolsetList,
 };
-use switchboard_auth::{Principal, Role};
+use switchboard_auth::Principal;
 use switchboard_sessions::{ATTACH_WAIT, Session, SessionError, SessionService, Summary};
 use switchboard_turns::Turns;
 
@@ -57,8 +57,11 @@ pub(crate) struct ServerOfSession {
     tag = "sessions",
     responses((status = 200, description = "All toolsets.", body = ToolsetList), Guarded)
 )]
-pub(crate) async fn toolsets(ReadySessions(sessions): ReadySessions) -> Json<ToolsetList> {
-    Json(present::toolsets(&sessions))
+pub(crate) async fn toolsets(
+    ReadySessions(sessions): ReadySessions,
+    Extension(principal): Extension<Principal>,
+) -> Json<ToolsetList> {
+    Json(present::toolsets(&sessions, &principal.access))
 }
 
 /// List the sessions
@@ -120,6 +123,7 @@ pub(crate) async fn create(
     let id = wanted.id.clone();
     let beginning = present::beginning(wanted);
     let wait = wait_of(wait);
+    sessions.note_access(&principal.id, &principal.access);
     let session = sessions.new_session(id.as_deref(), &principal.id, beginning, wait).await?;
     Ok((StatusCode::CREATED, Json(present::session(&sessions, Summary::of(&session)))))
 }
@@ -371,7 +375,7 @@ pub(crate) enum ApplyWhen {
     Now,
 }
 
-/// Extracts the session that the path names. An operator may name any, others their own.
+/// Extracts the session that the path names. An operator with access to all tools may name any, others their own.
 pub(crate) struct SessionPath {
     pub(crate) sessions: Arc<SessionService>,
     pub(crate) turns: Arc<Turns>,
@@ -410,6 +414,7 @@ impl axum::extract::FromRequestParts<crate::server_state::Shared> for Asker {
 impl Asker {
     /// The session of this id.
     pub(crate) async fn session(self, id: &str) -> Result<SessionPath, ProblemResponse> {
+        self.sessions.note_access(&self.principal.id, &self.principal.access);
         let session = self.sessions.session(id, owner(&self.principal)).await?;
         let principal = self.principal;
         Ok(SessionPath { sessions: self.sessions, turns: self.turns, session, principal })
@@ -457,7 +462,7 @@ impl axum::extract::FromRequestParts<crate::server_state::Shared> for SessionPat
 }
 
 pub(crate) fn owner(principal: &Principal) -> Option<&str> {
-    (principal.role < Role::Operator).then_some(&principal.id)
+    (!principal.oversees()).then_some(&principal.id)
 }
 
 impl From<SessionError> for ProblemResponse {

@@ -76,7 +76,7 @@ async fn answer(
     }
     let agent = agents::find(sessions, agent, principal).await?;
     let mut is_pending = false;
-    let servers = sessions.agent_servers(&agent).into_iter().map(|server| {
+    let servers = sessions.agent_servers(&agent, &principal.access).into_iter().map(|server| {
         is_pending |= server.needs_sign_in;
         let url = String::from(server_url(base, agent_name(&agent), &server.name));
         ToolServerEntry {

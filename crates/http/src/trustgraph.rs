@@ -117,7 +117,7 @@ impl TrustGraphServices {
             return Err(TrustGraphError::request("the call needs the `name` of a tool"));
         };
         let arguments = Value::Object(parameters.unwrap_or_default());
-        let name = self.catalog_name(tool_meant(&self.board.plan(), &name));
+        let name = self.catalog_name(principal, tool_meant(&self.board.plan(), &name));
         let call = call_tool(&self.board, &self.sessions, principal, name, arguments).await;
         let report =
             call.map_err(|problem| with_hint(problem.0.detail, problem.0.hint.as_deref()))?;
@@ -128,11 +128,12 @@ impl TrustGraphServices {
     }
 
     /// The canonical name behind an exposed name; another name stays as it is.
-    fn catalog_name(&self, name: String) -> String {
+    fn catalog_name(&self, principal: &Principal, name: String) -> String {
         if self.board.catalog().resolve(&name).is_ok() {
             return name;
         }
-        let cached = self.sessions.view_of(&Arc::default(), None);
+        let scope = self.sessions.scope_for(&Arc::default(), None, &principal.access);
+        let cached = self.sessions.view_of(&scope, None);
         cached.view.reach(&name).map_or(name, |entry| entry.tool.name.to_string())
     }
 
@@ -144,11 +145,11 @@ impl TrustGraphServices {
     ) -> ServiceAnswer {
         let request = ConfigRequest::read(request)?;
         let needed = if request.is_write() { Role::Admin } else { Role::Operator };
-        if principal.role < needed {
+        if principal.effective_role() < needed {
             return Err(TrustGraphError::request(format!(
                 "this needs the role {}, and the token has {}",
                 needed.as_str(),
-                principal.role.as_str()
+                principal.effective_role().as_str()
             )));
         }
         match request {

@@ -257,6 +257,7 @@ impl RequestInSocket {
         let question = AgentRequest::read(request.request)?;
         let principal = credentials.principal().await.map_err(TrustGraphError::request)?;
         let sessions = &self.services.sessions;
+        sessions.note_access(&principal.id, &principal.access);
         let session = sessions.new_session(None, &principal.id, Change::default(), Duration::ZERO);
         let session = session.await.map_err(|error| TrustGraphError::agent(error.to_string()))?;
         let answered = self.run(&session, &principal, id, question).await;

@@ -22,6 +22,7 @@ impl Gateway {
         server: &str,
     ) -> Result<(Arc<Scope>, Option<Arc<Session>>), Refused> {
         let missing = |fault: ScopeFault| Refused(StatusCode::NOT_FOUND, fault.to_string());
+        self.service.note_access(&request.principal.id, &request.principal.access);
         let found = self.service.agent(agent, user(&request.principal)).await;
         let found = found.map_err(|error| {
             if matches!(error, SessionError::Store(_)) {
@@ -31,20 +32,22 @@ impl Gateway {
             missing(ScopeFault::UnknownAgent(agent.to_owned()))
         })?;
         let asked = read_scope(request)?;
-        let scope = narrowed(found.scope(Some(server)), asked);
+        let scope = Arc::new(narrowed(found.scope(Some(server)), asked));
+        let access = &request.principal.access;
+        let granted = self.service.scope_for(&scope, found.session(), access);
         match &found {
-            Agent::Profile(_) => check_scope(&self.board.snapshot(), request, &scope)?,
+            Agent::Profile(_) => check_scope(&self.board.snapshot(), request, &granted)?,
             Agent::Session(_) => {
                 // The servers that the session attached are known to it alone.
-                let servers = self.service.agent_servers(&found);
+                let servers = self.service.agent_servers(&found, access);
                 if !servers.iter().any(|known| known.name == server) {
                     return Err(missing(ScopeFault::UnknownServer(server.to_owned())));
                 }
-                let sets = Scope { server: None, ..scope.clone() };
+                let sets = Scope { server: None, ..Scope::clone(&granted) };
                 check_scope(&self.board.snapshot(), request, &sets)?;
             }
         }
-        Ok((Arc::new(scope), found.session().cloned()))
+        Ok((scope, found.session().cloned()))
     }
 
     /// Whether the principal may no longer use the profile that its client began with. A profile that is gone denies
@@ -72,5 +75,10 @@ fn narrowed(mut agent: Scope, asked: Scope) -> Scope {
 }
 
 fn user(principal: &Principal) -> AgentUser<'_> {
-    AgentUser { principal: &principal.id, name: principal.name.as_deref(), role: principal.role }
+    AgentUser {
+        principal: &principal.id,
+        name: principal.name.as_deref(),
+        role: principal.effective_role(),
+        access: &principal.access,
+    }
 }

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, MutexGuard};
-use switchboard_model::{ClientInfo, JsonText};
+use switchboard_auth::Principal;
+use switchboard_model::{ClientInfo, JsonText, LiveAccess};
 use switchboard_protocol::{Capabilities, Members, notification};
 use switchboard_runtime::{EventSender, RpcError};
 use switchboard_sessions::Session;
@@ -27,7 +28,7 @@ const MAX_QUESTIONS: usize = 64;
 
 pub(crate) type ClientReply = Result<JsonText, RpcError>;
 
-/// A connected client of the session era. The fields beside `state` never change after the handshake.
+/// A connected client of the session era. Its `scope` is without the access of its credential, which can change. The fields beside `state` never change after the handshake.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) id: Arc<str>,
@@ -57,6 +58,8 @@ struct ClientState {
     running: HashMap<String, CancellationToken>,
     log_level: Option<LogLevel>,
     subscriptions: BTreeSet<String>,
+    /// What the credential of the last request grants.
+    access: LiveAccess,
     seen_lists: SeenLists,
     /// Whether the client has received any list since it connected.
     has_listed: bool,
@@ -75,7 +78,7 @@ impl Client {
     #[expect(clippy::too_many_arguments, reason = "each is a part of one handshake")]
     pub(crate) fn new(
         id: Arc<str>,
-        owner: Arc<str>,
+        principal: &Principal,
         version: &'static str,
         info: ClientInfo,
         capabilities: Arc<str>,
@@ -91,7 +94,7 @@ impl Client {
         });
         Arc::new(Self {
             id,
-            owner,
+            owner: principal.id.clone(),
             version,
             info,
             capabilities: Capabilities::read(&capabilities),
@@ -111,6 +114,7 @@ impl Client {
                 running: HashMap::new(),
                 log_level: remembered.log_level,
                 subscriptions: remembered.subscriptions,
+                access: principal.access.clone(),
                 seen_lists,
                 has_listed: false,
                 seen: Instant::now(),
@@ -120,6 +124,19 @@ impl Client {
 
     fn state(&self) -> MutexGuard<'_, ClientState> {
         self.state.lock()
+    }
+
+    /// What the credential of the client grants.
+    pub(crate) fn access(&self) -> LiveAccess {
+        self.state().access.clone()
+    }
+
+    /// Notes the credential of a request.
+    pub(crate) fn set_access(&self, access: &LiveAccess) {
+        let mut state = self.state();
+        if !state.access.is_same(access) {
+            state.access = access.clone();
+        }
     }
 
     pub(crate) fn touch(&self) {

@@ -161,12 +161,30 @@ impl Gateway {
 
     /// Sends one client the `list_changed` notifications for changes since the last ones.
     pub(crate) fn tell_client(&self, client: &Client) {
-        client.tell_changes(|| self.seen_lists(&client.scope, Some(&client.session)));
+        client.tell_changes(self.lists_of(client));
     }
 
     /// As [`Gateway::tell_client`], for a stream of the stateless era.
     pub(crate) fn tell_listener(&self, listener: &Listener) {
-        listener.tell_changes(|| self.seen_lists(&listener.scope, listener.session.as_ref()));
+        listener.tell_changes(|| {
+            self.seen_lists(&self.listener_scope(listener), listener.session.as_ref())
+        });
+    }
+
+    /// The scope of a client with what its credential grants now.
+    fn client_scope(&self, client: &Client) -> Arc<Scope> {
+        self.service.scope_for(&client.scope, Some(&client.session), &client.access())
+    }
+
+    /// As [`Gateway::client_scope`], for a stream of the stateless era.
+    fn listener_scope(&self, listener: &Listener) -> Arc<Scope> {
+        self.service.scope_for(&listener.scope, listener.session.as_ref(), &listener.access)
+    }
+
+    /// Computes the current lists of a client. Its access is read before, because comparing them locks the client.
+    fn lists_of<'a>(&'a self, client: &'a Client) -> impl FnOnce() -> SeenLists + 'a {
+        let scope = self.client_scope(client);
+        move || self.seen_lists(&scope, Some(&client.session))
     }
 
     /// The current lists of a client, to be compared with later ones.
@@ -275,10 +293,12 @@ impl Gateway {
             };
         let clients: Vec<_> = self.clients().values().cloned().collect();
         for client in clients {
-            add(&client.scope, Some(&client.session), client.subscriptions());
+            let scope = self.client_scope(&client);
+            add(&scope, Some(&client.session), client.subscriptions());
         }
         for listener in self.listeners.all() {
-            add(&listener.scope, listener.session.as_ref(), listener.uris.clone());
+            let scope = self.listener_scope(&listener);
+            add(&scope, listener.session.as_ref(), listener.uris.clone());
         }
         watched
     }
@@ -293,7 +313,10 @@ impl Gateway {
         self.with_visible(scope, session, |snapshot, serves| {
             // In a scope of one server or of an agent, a URI of another server does not exist.
             let is_open = scope.server.is_none() && scope.agent.is_none();
-            let is_known = |server: &ServerName| is_open && snapshot.knows(server);
+            // To a caller with narrowed access only what it sees exists.
+            let is_known = |server: &ServerName| {
+                is_open && snapshot.knows(server) && (scope.access.is_empty() || serves(server))
+            };
             snapshot.prompts_resources().server_of(uri, serves, is_known).cloned()
         })
     }
@@ -317,7 +340,7 @@ impl SessionObserver for Gateway {
             // A client that connected during the start and still waits for its first list gets no `list_changed`.
             let clients: Vec<_> = self.clients().values().cloned().collect();
             for client in clients {
-                client.adopt(|| self.seen_lists(&client.scope, Some(&client.session)));
+                client.adopt(self.lists_of(&client));
             }
         }
         self.tell_changes(|_| true);
@@ -370,7 +393,7 @@ async fn forward_server_news(gateway: Arc<Gateway>) {
                 };
                 let clients: Vec<_> = gateway.clients().values().cloned().collect();
                 for client in clients.iter().filter(|client| client.is_subscribed(&uri)) {
-                    if sees(&client.scope, Some(&client.session)) {
+                    if sees(&gateway.client_scope(client), Some(&client.session)) {
                         let method = "notifications/resources/updated";
                         client.send(switchboard_protocol::notification(
                             method,
@@ -379,7 +402,7 @@ async fn forward_server_news(gateway: Arc<Gateway>) {
                     }
                 }
                 gateway.listeners.resource_updated(&uri, |listener| {
-                    sees(&listener.scope, listener.session.as_ref())
+                    sees(&gateway.listener_scope(listener), listener.session.as_ref())
                 });
             }
             // A log message without a request may concern another client: it is forwarded to none.

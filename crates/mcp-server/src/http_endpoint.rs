@@ -158,7 +158,8 @@ impl Gateway {
         };
         let running = RunningRequest { client: client.clone(), id: id.to_owned(), cancelled };
         let incoming = Incoming { method: &method, params, meta, headers };
-        let outcome = match self.respond(context_of(client, principal, false), incoming).await {
+        let outcome = match self.respond(context_of(self, client, principal, false), incoming).await
+        {
             Dispatch::Now(_, outcome) | Dispatch::PendingInputs(outcome) => outcome,
             Dispatch::Listen(_) => Outcome::error(code::METHOD_NOT_FOUND, "not in a batch"),
             Dispatch::ResponseWriter(exchange) => {
@@ -246,7 +247,7 @@ impl Gateway {
             }
         };
         let params = Members::read(params.unwrap_or("{}")).unwrap_or_default();
-        let owner = &request.principal.id;
+        let owner = &request.principal;
         let promise = Promise::Survives;
         let (client, result) = match self.initialize(&params, owner, scope, endpoint, promise).await
         {
@@ -328,7 +329,7 @@ impl Gateway {
             return written(id, Outcome::error(code::INVALID_REQUEST, message), accepts, false);
         };
         let running = RunningRequest { client: client.clone(), id: id.to_owned(), cancelled };
-        let context = context_of(client, &request.principal, accepts.events);
+        let context = context_of(self, client, &request.principal, accepts.events);
         let incoming = Incoming { method, params, meta, headers: Some(&request.headers) };
         // Taken before the response is made: a later change needs a notification of its own.
         let owed = client.take_owed_before(method, accepts.events);
@@ -486,16 +487,11 @@ impl Gateway {
             let message = "there is no such session; begin anew with `initialize`";
             Refused(StatusCode::NOT_FOUND, message.into())
         };
-        let client =
-            self.client(id, &request.principal.id, stay).await.map_err(|why| match why {
-                NoClient::Unknown => gone(),
-                NoClient::Full => {
-                    Refused(StatusCode::SERVICE_UNAVAILABLE, TOO_MANY_SESSIONS.into())
-                }
-                NoClient::Store(error) => {
-                    Refused(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
-                }
-            })?;
+        let client = self.client(id, &request.principal, stay).await.map_err(|why| match why {
+            NoClient::Unknown => gone(),
+            NoClient::Full => Refused(StatusCode::SERVICE_UNAVAILABLE, TOO_MANY_SESSIONS.into()),
+            NoClient::Store(error) => Refused(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
+        })?;
         // A session id is valid at `/mcp` and at the endpoint where the session began.
         let is_at_home = match &request.route {
             Route::All => true,
@@ -549,9 +545,11 @@ impl Gateway {
         if is_open && request.query.as_deref().unwrap_or_default().is_empty() && !has_wishes {
             return Ok(self.open_scope.clone());
         }
-        let scope = read_scope(request)?;
-        check_scope(&self.board.snapshot(), request, &scope)?;
-        Ok(Arc::new(scope))
+        let scope = Arc::new(read_scope(request)?);
+        // What the credential does not grant is answered as what does not exist.
+        let granted = self.service.scope_for(&scope, None, &request.principal.access);
+        check_scope(&self.board.snapshot(), request, &granted)?;
+        Ok(scope)
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
+use switchboard_model::LiveAccess;
 use switchboard_protocol::{notification, quoted};
 use switchboard_sessions::Session;
 use switchboard_view::Scope;
@@ -25,6 +26,8 @@ pub(crate) struct Listener {
     id: String,
     principal: Arc<str>,
     pub(crate) scope: Arc<Scope>,
+    /// What the credential of the stream grants.
+    pub(crate) access: LiveAccess,
     pub(crate) session: Option<Arc<Session>>,
     wanted: ListChanges,
     pub(crate) uris: BTreeSet<String>,
@@ -197,6 +200,7 @@ impl Listeners {
             id: id.to_owned(),
             principal: context.caller.principal.clone(),
             scope: context.scope.clone(),
+            access: context.caller.access.clone(),
             session: context.session.clone(),
             wanted: wanted.changes,
             uris: wanted.uris.clone(),

@@ -83,6 +83,9 @@ pub(crate) fn of_answer(era: ListEra, answer: RawCallResult) -> Outcome {
     }
 }
 
+/// The member of `_meta` that says after how many seconds the call may be made again.
+const RETRY_AFTER_META: &str = "switchboard/retryAfterSeconds";
+
 /// The tool error of a failed call, written for a model to act on. A JSON-RPC error of the server is passed on.
 pub(crate) fn of_failed_call(era: ListEra, failed: CallFailed) -> Outcome {
     if let Some(rpc) = failed.rpc {
@@ -98,6 +101,13 @@ fn failed_result(error: &CallError) -> ToolResult {
         // In `_meta`, because the structured content must fit the tool's own schema.
         let meta =
             json!({ SIGN_IN_META: page.to_value(), "switchboard/outcome": error.kind.as_str() });
+        result.extra.insert("_meta".into(), meta);
+    }
+    if let Some(wait) = error.retry_after {
+        let meta = json!({
+            RETRY_AFTER_META: wait.as_secs(),
+            "switchboard/outcome": error.kind.as_str(),
+        });
         result.extra.insert("_meta".into(), meta);
     }
     result

@@ -64,11 +64,13 @@ impl Gateway {
     pub(crate) async fn initialize(
         &self,
         params: &Members<'_>,
-        owner: &Arc<str>,
+        principal: &Principal,
         scope: Arc<Scope>,
         session: Option<Arc<Session>>,
         promise: Promise,
     ) -> Result<(Arc<Client>, String), NotAdmitted> {
+        let owner = &principal.id;
+        self.service.note_access(owner, &principal.access);
         if !self.make_room(owner) {
             return Err(NotAdmitted::Full);
         }
@@ -77,19 +79,20 @@ impl Gateway {
         let id: Arc<str> = random_text().into();
         let session =
             session.unwrap_or_else(|| self.sessions().for_client(&id, owner, scope.clone()));
-        let (snapshot, cached) = self.service.snapshot_and_view(&scope, Some(&session));
-        let seen = SeenLists::new(&snapshot, &scope, cached);
+        let granted = self.service.scope_for(&scope, Some(&session), &principal.access);
+        let (snapshot, cached) = self.service.snapshot_and_view(&granted, Some(&session));
+        let seen = SeenLists::new(&snapshot, &granted, cached);
         let result = json!({
             "protocolVersion": version,
             "capabilities": methods::capabilities(),
             "serverInfo": methods::server_info(),
-            "instructions": instructions(&snapshot, &seen.cached.view, &scope),
+            "instructions": instructions(&snapshot, &seen.cached.view, &granted),
         });
         // The session era cannot ask for the state of a task.
         let capabilities = without_tasks(capabilities.unwrap_or("{}")).into();
         let info = read_client_info(params.get("clientInfo"));
         let client =
-            Client::new(id, owner.clone(), version, info, capabilities, scope, session, seen, None);
+            Client::new(id, principal, version, info, capabilities, scope, session, seen, None);
         match promise {
             Promise::Survives => self.admit_stored(&client).await.map_err(NotAdmitted::Store)?,
             Promise::EndsWithConnection => {
@@ -156,31 +159,35 @@ impl Gateway {
     pub(crate) async fn client(
         &self,
         id: &str,
-        owner: &str,
+        principal: &Principal,
         stay: Stay,
     ) -> Result<Arc<Client>, NoClient> {
+        self.service.note_access(&principal.id, &principal.access);
         let present = self.clients().get(id).cloned();
         match present {
-            Some(client) if *client.owner == *owner => Ok(client),
+            Some(client) if *client.owner == *principal.id => {
+                client.set_access(&principal.access);
+                Ok(client)
+            }
             Some(_) => Err(NoClient::Unknown),
             // Boxed: the future is large, and most clients are in memory.
-            None => Box::pin(self.absent_client(id, owner, stay)).await,
+            None => Box::pin(self.absent_client(id, principal, stay)).await,
         }
     }
 
     async fn absent_client(
         &self,
         id: &str,
-        owner: &str,
+        principal: &Principal,
         stay: Stay,
     ) -> Result<Arc<Client>, NoClient> {
         let stored = self.sessions().writes.store.client(id).await;
         let stored = stored.map_err(|error| NoClient::Store(error.into()))?;
         let is_meant = |stored: &StoredClient| {
-            stored.kind == SessionKind::Client.as_str() && stored.owner == owner
+            stored.kind == SessionKind::Client.as_str() && *stored.owner == *principal.id
         };
         let stored = stored.filter(is_meant).ok_or(NoClient::Unknown)?;
-        let client = self.restore(id, &stored).await?.ok_or(NoClient::Unknown)?;
+        let client = self.restore(id, &stored, principal).await?.ok_or(NoClient::Unknown)?;
         // Two requests may restore the client at the same time; the first one wins.
         let present = self.clients().get(id).cloned();
         if stay == Stay::On && present.is_none() && !self.make_room(&client.owner) {
@@ -199,13 +206,14 @@ impl Gateway {
         &self,
         id: &str,
         stored: &StoredClient,
+        principal: &Principal,
     ) -> Result<Option<Arc<Client>>, NoClient> {
         let session = match stored.session.as_deref() {
             Some(session) => self.service.session(session, Some(&stored.owner)).await,
             None => return Ok(None),
         };
         match session {
-            Ok(session) => Ok(self.revive(id, stored, session)),
+            Ok(session) => Ok(self.revive(id, stored, principal, session)),
             Err(error @ SessionError::Store(_)) => Err(NoClient::Store(error)),
             Err(_) => Ok(None),
         }
@@ -215,6 +223,7 @@ impl Gateway {
         &self,
         id: &str,
         stored: &StoredClient,
+        principal: &Principal,
         session: Arc<Session>,
     ) -> Option<Arc<Client>> {
         let idle = i64::try_from(self.plan().session_idle.as_millis()).unwrap_or(i64::MAX);
@@ -225,11 +234,11 @@ impl Gateway {
         let version = state.get("version")?.as_str()?;
         let version = LEGACY_VERSIONS.into_iter().find(|known| *known == version)?;
         let scope = Arc::new(Scope::deserialize(state.get("scope")?).ok()?);
-        let owner: Arc<str> = stored.owner.as_str().into();
         let id = Arc::<str>::from(id);
         // The configuration may have changed: a scope that is no longer valid is not restored.
         self.board.snapshot().check_scope(&scope).ok()?;
-        let seen = self.seen_lists(&scope, Some(&session));
+        let granted = self.service.scope_for(&scope, Some(&session), &principal.access);
+        let seen = self.seen_lists(&granted, Some(&session));
         let remembered = Remembered {
             log_level: state.get("logLevel").and_then(Value::as_str).and_then(LogLevel::read),
             subscriptions: texts(state.get("subscriptions")).into_iter().collect(),
@@ -239,16 +248,29 @@ impl Gateway {
         let capabilities = state.get("capabilities")?.to_string().into();
         let info = read_client_info(state.get("clientInfo").map(Value::to_string).as_deref());
         let remembered = Some(remembered);
-        Some(Client::new(id, owner, version, info, capabilities, scope, session, seen, remembered))
+        Some(Client::new(
+            id,
+            principal,
+            version,
+            info,
+            capabilities,
+            scope,
+            session,
+            seen,
+            remembered,
+        ))
     }
 }
 
 /// The context of a session-era request.
 pub(crate) fn context_of(
+    gateway: &Gateway,
     client: &Arc<Client>,
     principal: &Principal,
     can_stream: bool,
 ) -> RequestContext {
+    let service = &gateway.service;
+    let scope = service.scope_for(&client.scope, Some(&client.session), &principal.access);
     let caller = Caller {
         client: client.info.clone(),
         agent: client.scope.agent.as_deref().map(Arc::from),
@@ -259,7 +281,7 @@ pub(crate) fn context_of(
         caller: Arc::new(caller),
         client: Some(client.clone()),
         session: Some(client.session.clone()),
-        scope: client.scope.clone(),
+        scope,
         capabilities: client.capabilities,
         capabilities_text: Some(client.capabilities_text.clone()),
         log_level: client.log_level(),

@@ -62,6 +62,7 @@ impl Gateway {
         meta: &Meta<'_>,
         can_stream: bool,
     ) -> Result<RequestContext, SessionError> {
+        self.service.note_access(&principal.id, &principal.access);
         let session = match endpoint {
             Some(session) => Some(session),
             None if self.shares_by_principal() => {
@@ -76,6 +77,7 @@ impl Gateway {
             self.service.stateless_clients().note(session, &info, version);
         }
         let agent = scope.agent.as_deref().map(Arc::from);
+        let scope = self.service.scope_for(&scope, session.as_ref(), &principal.access);
         let mut caller = Caller { client: info, agent, ..principal.caller(Face::Mcp) };
         if let Some(session) = &session {
             caller = caller.in_session(session.id.clone(), session.owner.clone());

@@ -287,7 +287,7 @@ impl Peer {
         let params = Members::read(params).unwrap_or_default();
         let scope = self.gateway.open_scope.clone();
         let promise = Promise::EndsWithConnection;
-        let owner = &self.principal.id;
+        let owner = &self.principal;
         let made = match self.gateway.initialize(&params, owner, scope, None, promise).await {
             Ok(made) => made,
             Err(why) => {
@@ -331,7 +331,7 @@ impl Peer {
         let Some(cancelled) = client.begin(id) else {
             return self.refuse(Some(id), code::INVALID_REQUEST, STILL_RUNNING).await;
         };
-        let context = context_of(&client, &self.principal, true);
+        let context = context_of(&self.gateway, &client, &self.principal, true);
         let (id, method, params) = (id.to_owned(), method.to_owned(), params.to_owned());
         self.requests.spawn(async move {
             let answering = room.peer.answer(&id, context, &method, &params, false);

@@ -198,7 +198,8 @@ impl UpstreamExchange {
         self.work = Some(match self.operation.clone() {
             UpstreamOperation::Call { tool, requested, arguments, reached } => {
                 let (scope, session) = (&self.context.scope, self.context.session.as_ref());
-                let check = self.gateway.service.check_for(scope, session, reached);
+                let access = &self.context.caller.access;
+                let check = self.gateway.service.check_for(scope, session, reached, access);
                 let call = RawCall {
                     tool: choice(tool, caller.session.as_ref()),
                     arguments,

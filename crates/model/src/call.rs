@@ -1,6 +1,7 @@
 //! One tool execution: its result and its failure.
 
 use std::fmt;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -86,7 +87,7 @@ pub enum CallOutcome {
 
 impl CallOutcome {
     /// Every outcome that a record can hold.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Ok,
         Self::ToolError,
         Self::Failed(CallErrorKind::UnknownTool),
@@ -99,6 +100,7 @@ impl CallOutcome {
         Self::Failed(CallErrorKind::Upstream),
         Self::Failed(CallErrorKind::Blocked),
         Self::Failed(CallErrorKind::NeedsSignIn),
+        Self::Failed(CallErrorKind::RateLimited),
         Self::Failed(CallErrorKind::Internal),
     ];
 
@@ -140,6 +142,8 @@ pub enum CallErrorKind {
     Blocked,
     /// The person who calls must sign in at the server first; nothing was sent.
     NeedsSignIn,
+    /// The tool, or the caller, has used up its rate; nothing was sent.
+    RateLimited,
     /// An error in Switchboard itself.
     Internal,
 }
@@ -158,6 +162,7 @@ impl CallErrorKind {
             Self::Upstream => "upstream_error",
             Self::Blocked => "blocked",
             Self::NeedsSignIn => "needs_sign_in",
+            Self::RateLimited => "rate_limited",
             Self::Internal => "internal_error",
         }
     }
@@ -169,7 +174,8 @@ impl CallErrorKind {
             | Self::InvalidArguments
             | Self::Cancelled
             | Self::Blocked
-            | Self::NeedsSignIn => Fault::Caller,
+            | Self::NeedsSignIn
+            | Self::RateLimited => Fault::Caller,
             Self::Timeout | Self::InactivityTimeout | Self::Unavailable | Self::Upstream => {
                 Fault::Upstream
             }
@@ -186,7 +192,9 @@ impl CallErrorKind {
             | Self::Upstream
             | Self::Blocked => Retry::Never,
             Self::Timeout | Self::InactivityTimeout | Self::Cancelled => Retry::IfSafe,
-            Self::QueueTimeout | Self::Unavailable | Self::NeedsSignIn => Retry::Later,
+            Self::QueueTimeout | Self::Unavailable | Self::NeedsSignIn | Self::RateLimited => {
+                Retry::Later
+            }
         }
     }
 }
@@ -222,6 +230,8 @@ pub struct CallError {
     pub faults: Box<[ArgumentFault]>,
     /// Where the person signs in, if that is what the call needs.
     pub sign_in: Option<Box<SignInPage>>,
+    /// The time after which the call may succeed, if it is known.
+    pub retry_after: Option<Duration>,
 }
 
 /// The page where a person signs in at a server, so that their calls can use their own account there.
@@ -292,6 +302,7 @@ impl CallError {
             hints: Vec::new(),
             faults: Box::default(),
             sign_in: None,
+            retry_after: None,
         }
     }
 
@@ -305,6 +316,12 @@ impl CallError {
     #[must_use]
     pub fn with_operator_hint(self, text: impl Into<String>) -> Self {
         self.and_hint(HintAudience::Operator, text.into())
+    }
+
+    /// Names the time after which the call may succeed.
+    #[must_use]
+    pub fn with_retry_after(self, wait: Duration) -> Self {
+        Self { retry_after: Some(wait), ..self }
     }
 
     /// Names the single arguments that are wrong.
@@ -389,6 +406,7 @@ mod tests {
             (K::Upstream, "upstream_error", Fault::Upstream, Retry::Never),
             (K::Blocked, "blocked", Fault::Caller, Retry::Never),
             (K::NeedsSignIn, "needs_sign_in", Fault::Caller, Retry::Later),
+            (K::RateLimited, "rate_limited", Fault::Caller, Retry::Later),
             (K::Internal, "internal_error", Fault::Us, Retry::Never),
         ];
         for (kind, word, fault, retry) in rows {

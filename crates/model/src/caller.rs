@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::Identity;
+use crate::{Identity, LiveAccess};
 
 /// The interface that a request arrived on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +73,8 @@ pub struct Caller {
     pub identity: Arc<Identity>,
     /// What the principal may do.
     pub role: Role,
+    /// The tools that the credential grants, and its limits.
+    pub access: LiveAccess,
     /// The owner of the session: the principal itself, unless an operator acts in another principal's session.
     pub owner: Arc<str>,
     pub client: ClientInfo,
@@ -87,12 +89,13 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// A principal that acts for itself, in no session and without an MCP client.
+    /// A principal that acts for itself, in no session, without an MCP client and with access to everything.
     pub fn new(principal: Arc<str>, identity: Arc<Identity>, role: Role, face: Face) -> Self {
         let owner = principal.clone();
         Self {
             principal,
             identity,
+            access: LiveAccess::default(),
             role,
             owner,
             client: ClientInfo::default(),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use url::Url;
 use wildmatch::WildMatch;
 
-use crate::{EgressPolicy, ServerName, StoreKeys};
+use crate::{AccessRule, CallerLimits, EgressPolicy, Role, ServerName, StoreKeys};
 
 /// Names of the gateway's meta-tools; no configured tool may be exposed under one of them.
 pub const META_TOOLS: [&str; 7] = [
@@ -245,6 +245,36 @@ pub struct JwtPlan {
     pub leeway: Duration,
     /// The `resource` of the protected resource metadata (RFC 9728).
     pub resource: Url,
+    /// What tokens grant, by their claims.
+    pub grants: JwtGrants,
+}
+
+/// What tokens grant, by their claims.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct JwtGrants {
+    /// The rules; `None` if every token grants everything.
+    pub rules: Option<Vec<ClaimRule>>,
+    /// What a token grants that matches no rule; `None` for nothing.
+    pub otherwise: Option<ClaimGrant>,
+}
+
+/// One rule of `security.jwt.grants`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimRule {
+    /// The name of the claim, or a JSON pointer into the claims.
+    pub claim: String,
+    /// The values of which the claim must have one.
+    pub values: Vec<String>,
+    pub grant: ClaimGrant,
+}
+
+/// What a matching token gets.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClaimGrant {
+    /// A role, if the scopes of the token do not give a higher one.
+    pub role: Option<Role>,
+    pub rule: AccessRule,
+    pub limits: CallerLimits,
 }
 
 /// The source of an issuer's public keys.

@@ -4,6 +4,7 @@
 //! This crate does no IO and uses no clock and no randomness. It has no wire types: the crates at the edges define the
 //! formats of files, database rows and HTTP bodies.
 
+mod access;
 mod agent;
 mod argument;
 mod attached;
@@ -24,11 +25,13 @@ mod name;
 mod plan;
 mod prompt_tool;
 mod provider;
+mod rate;
 mod secret;
 mod server;
 mod store_key;
 mod tool;
 
+pub use access::{Access, AccessRule, AccessRules, CallerLimits, LiveAccess, WeakAccess};
 pub use agent::{AgentLimits, AgentPlan};
 pub use argument::{ArgumentSource, ArgumentSpec, ArgumentType, FixedValue, ToolGrouping};
 pub use attached::{AttachedServer, HttpTransport};
@@ -54,10 +57,10 @@ pub use discovery::{
 };
 pub use egress::{EgressPolicy, EgressRefusal, EgressRule};
 pub use gateway::{
-    DEFAULT_JWT_LEEWAY, DEFAULT_MAX_BODY_BYTES, DEFAULT_MAX_SESSION_SERVERS, DEFAULT_MAX_SESSIONS,
-    DEFAULT_MAX_SESSIONS_PER_PRINCIPAL, DEFAULT_SESSION_IDLE, DEFAULT_STARTUP_WAIT, Exposure,
-    ExposureMode, GatewayPlan, JwksSource, JwtPlan, META_TOOLS, Naming, SecurityPlan,
-    StatelessState, ToolsetPlan, denied_servers,
+    ClaimGrant, ClaimRule, DEFAULT_JWT_LEEWAY, DEFAULT_MAX_BODY_BYTES, DEFAULT_MAX_SESSION_SERVERS,
+    DEFAULT_MAX_SESSIONS, DEFAULT_MAX_SESSIONS_PER_PRINCIPAL, DEFAULT_SESSION_IDLE,
+    DEFAULT_STARTUP_WAIT, Exposure, ExposureMode, GatewayPlan, JwksSource, JwtGrants, JwtPlan,
+    META_TOOLS, Naming, SecurityPlan, StatelessState, ToolsetPlan, denied_servers,
 };
 pub use grant::{GrantId, GrantOwner, GrantPurpose, RenewalTurn, UnknownPurpose};
 pub use header_template::{CallerField, CallerHeader, HeaderPart, HeaderRefusal, HeaderTemplate};
@@ -78,6 +81,7 @@ pub use provider::{
     ModelRule, ModelSettings, ProviderAuth, ProviderKind, ProviderPlan, ToolSchemaForm,
     ToolStrategy, UnknownProviderKind, UnknownStrategy,
 };
+pub use rate::{BadRate, Rate, RateBucket};
 pub use secret::{Secret, redact_url};
 pub use server::{
     AccountScope, ClientProof, DEFAULT_CONNECT_TIMEOUT, DEFAULT_CONNECTION_IDLE,

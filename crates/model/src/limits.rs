@@ -7,6 +7,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::Rate;
+
 /// Default of `max_result_bytes`. Larger results are stored in full and answered with a preview and a handle.
 pub const DEFAULT_MAX_RESULT_BYTES: u64 = 1 << 20;
 
@@ -24,6 +26,7 @@ pub const BUILT_IN_LIMITS: ToolLimits = ToolLimits {
     queue_timeout: Duration::from_secs(30),
     inactivity_timeout: None,
     max_result_bytes: DEFAULT_MAX_RESULT_BYTES,
+    rate: None,
 };
 
 /// The limits under which a tool runs.
@@ -41,6 +44,8 @@ pub struct ToolLimits {
     pub inactivity_timeout: Option<Duration>,
     /// The largest result that is returned inline.
     pub max_result_bytes: u64,
+    /// How often the tool may be called, over all callers.
+    pub rate: Option<Rate>,
 }
 
 /// Limits as configured: a field that is not configured is `None`.
@@ -58,6 +63,8 @@ pub struct LimitsOverlay {
     pub inactivity_timeout: Option<Duration>,
     /// See [`ToolLimits::max_result_bytes`].
     pub max_result_bytes: Option<u64>,
+    /// See [`ToolLimits::rate`].
+    pub rate: Option<Rate>,
 }
 
 impl ToolLimits {
@@ -78,6 +85,7 @@ impl LimitsOverlay {
             queue_timeout: self.queue_timeout.or(below.queue_timeout),
             inactivity_timeout: self.inactivity_timeout.or(below.inactivity_timeout),
             max_result_bytes: self.max_result_bytes.or(below.max_result_bytes),
+            rate: self.rate.or(below.rate),
         }
     }
 
@@ -91,6 +99,7 @@ impl LimitsOverlay {
             queue_timeout: self.queue_timeout.unwrap_or(timeout),
             inactivity_timeout: self.inactivity_timeout,
             max_result_bytes: self.max_result_bytes.unwrap_or(BUILT_IN_LIMITS.max_result_bytes),
+            rate: self.rate,
         }
     }
 }
@@ -110,7 +119,8 @@ impl fmt::Display for LimitsOverlay {
             .chain(durations.into_iter().filter_map(|(key, value)| {
                 value.map(|value| format!("{key}={}", render_duration(value)))
             }))
-            .chain(self.max_result_bytes.map(|n| format!("max_result_bytes={n}")));
+            .chain(self.max_result_bytes.map(|n| format!("max_result_bytes={n}")))
+            .chain(self.rate.map(|rate| format!("rate={rate}")));
         write!(f, "{{{}}}", written.collect::<Vec<_>>().join(", "))
     }
 }
@@ -124,6 +134,7 @@ impl fmt::Display for ToolLimits {
             queue_timeout,
             inactivity_timeout,
             max_result_bytes,
+            rate,
         } = *self;
         let whole = LimitsOverlay {
             max_instances: Some(max_instances),
@@ -132,6 +143,7 @@ impl fmt::Display for ToolLimits {
             queue_timeout: Some(queue_timeout),
             inactivity_timeout,
             max_result_bytes: Some(max_result_bytes),
+            rate,
         };
         whole.fmt(f)
     }
@@ -205,11 +217,12 @@ mod tests {
             queue_timeout: Some(SECOND),
             inactivity_timeout: Some(SECOND),
             max_result_bytes: Some(9),
+            rate: "60/min".parse().ok(),
             ..Default::default()
         };
         assert_eq!(
             rest.to_string(),
-            "{queue_timeout=1s, inactivity_timeout=1s, max_result_bytes=9}"
+            "{queue_timeout=1s, inactivity_timeout=1s, max_result_bytes=9, rate=60/min}"
         );
         assert_eq!(
             BUILT_IN_LIMITS.to_string(),

@@ -34,6 +34,7 @@ use crate::max_instances::ConcurrencyTable;
 use crate::memory::Memory;
 use crate::offers::Outgoing;
 use crate::prompt_tools::PromptRunner;
+use crate::rate_limits::RateTable;
 use crate::record_redaction::RecordRedaction;
 use crate::records::Recorder;
 use crate::server::{ServerStatus, Servers};
@@ -69,6 +70,7 @@ pub struct Board {
     /// Replaced only by the reconciler.
     pub(crate) published: PublishedSnapshot,
     pub(crate) slots: Arc<ConcurrencyTable>,
+    pub(crate) rates: RateTable,
     pub(crate) store: Store,
     pub(crate) recorder: Recorder,
     pub(crate) record_redaction: RecordRedaction,
@@ -165,6 +167,7 @@ impl Board {
         let board = Arc::new(Self {
             published,
             slots,
+            rates: RateTable::new(),
             recorder,
             record_redaction: RecordRedaction::default(),
             content_checks: ContentChecks::new(options.store.clone()),

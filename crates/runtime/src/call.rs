@@ -27,8 +27,8 @@ use crate::board::Board;
 use crate::call_accounting::CallAccounting;
 use crate::call_checks::{CallChecks, CheckedCall};
 use crate::call_errors::{
-    described, fell_silent, header_refused, needs_sign_in, ran_longest, reconnecting, stalled,
-    timed_out, unavailable, unknown_tool, withdrawn,
+    described, fell_silent, header_refused, needs_sign_in, not_granted, ran_longest, rate_limited,
+    reconnecting, stalled, timed_out, unavailable, unknown_tool, withdrawn,
 };
 use crate::call_result::{CallFailed, CallReport, RawCallResult, RawReport};
 use crate::caller_headers::caller_headers;
@@ -170,6 +170,7 @@ pub struct ForwardedContext {
 /// The slots that a running call holds.
 #[derive(Debug)]
 struct CallSlots {
+    _caller: Option<Slot>,
     _agent: Option<Slot>,
     _own: Slot,
     _global: Slot,
@@ -253,6 +254,10 @@ impl Board {
             ToolChoice::Owned { owner, name } => published.catalog().exactly_for(Some(owner), name),
         };
         let tool = tool.map_err(|unresolved| unknown_tool(call.tool.shown(), &unresolved))?;
+        // Faces have decided by their view before. This holds for every path that leads here.
+        if !is_granted(published, &call.caller, tool) {
+            return Err(not_granted(call.tool.shown()).into());
+        }
         accounting.resolved(tool, call.arguments.as_deref().unwrap_or("{}"));
         let Some(compiled) = published.compiled(tool) else {
             return Err(unavailable(tool, "it is no longer configured").into());
@@ -285,11 +290,17 @@ impl Board {
         // Held from here on: a reload during the wait for a slot must not close the server of this call.
         let server = self.hold_server(published, tool);
 
+        let limits = call.caller.access.limits();
+        let rates = (tool.limits.rate, limits.rate);
+        let counted = self.rates.take(&tool.name, rates.0, &call.caller.principal, rates.1);
+        counted.map_err(|exceeded| rate_limited(tool, exceeded))?;
         accounting.wait_started = Some(Instant::now());
         // A prompt tool holds the agent's slot for the calls of its model.
         let agent = agent.filter(|_| call.caller.prompt_tools_left.is_none());
-        let slots = self.take_slots(tool, agent).await?;
-        self.check_again(published, tool, call.check.as_ref())?;
+        let own = limits.max_instances.filter(|_| call.caller.prompt_tools_left.is_none());
+        let own = own.map(|most| self.slots.of_caller(&call.caller.principal, &tool.name, most));
+        let slots = self.take_slots(tool, agent, own).await?;
+        self.check_again(published, tool, &call.caller, call.check.as_ref())?;
         accounting.run_started = Some(Instant::now());
         let span = call_span(tool.name.server().as_str(), tool.name.tool());
         accounting.span = span.clone();
@@ -369,12 +380,15 @@ impl Board {
         &self,
         seen: &Snapshot,
         tool: &CatalogTool,
+        caller: &Caller,
         check: Option<&CallCheck>,
     ) -> Result<(), CallError> {
         let now = self.published.load();
         let is_there = now.version() == seen.version()
             || now.catalog().exactly_for(tool.owner.as_deref(), &tool.name).is_ok();
-        let still = if is_there {
+        let still = if !is_granted(&now, caller, tool) {
+            Err("the tool is no longer available to this caller".into())
+        } else if is_there {
             check.map_or(Ok(()), |check| (check.0)(tool))
         } else {
             Err("the tool was removed".into())
@@ -382,39 +396,54 @@ impl Board {
         still.map_err(|reason| withdrawn(tool, &reason))
     }
 
-    /// Takes the slot of the agent first, if it has a limit, so that an agent that waits holds up only itself. Then takes
-    /// the tool's own slot, and one of the global slots last, so that calls waiting for a busy tool do not hold up other
+    /// Takes the slots of the caller and of the agent first, if they have a limit, so that one that waits holds up only
+    /// itself. Then takes the tool's own slot, and one of the global slots last, so that calls waiting for a busy tool do not hold up other
     /// tools.
     async fn take_slots(
         &self,
         tool: &CatalogTool,
         agent: Option<&AgentPlan>,
+        of_caller: Option<Arc<ConcurrencyLimits>>,
     ) -> Result<CallSlots, CallError> {
         let own = self.slots.of(&tool.name, tool.limits.max_instances);
         let of_agent = agent
             .and_then(|agent| Some(self.slots.of_agent(&agent.name, agent.limits.max_concurrent?)));
         let global = self.slots.global();
         // Usually all are free, and no timer is needed.
+        let caller_slot = of_caller.as_ref().map(ConcurrencyLimits::take_now);
         let agent_slot = of_agent.as_ref().map(ConcurrencyLimits::take_now);
-        if !matches!(agent_slot, Some(None))
+        if !matches!(caller_slot, Some(None))
+            && !matches!(agent_slot, Some(None))
             && let Some(own) = own.take_now()
             && let Some(global) = global.take_now()
         {
-            return Ok(CallSlots { _agent: agent_slot.flatten(), _own: own, _global: global });
+            return Ok(CallSlots {
+                _caller: caller_slot.flatten(),
+                _agent: agent_slot.flatten(),
+                _own: own,
+                _global: global,
+            });
         }
-        drop(agent_slot);
-        Box::pin(self.wait_for_slots(tool, of_agent, own)).await
+        drop((caller_slot, agent_slot));
+        Box::pin(self.wait_for_slots(tool, of_caller, of_agent, own)).await
     }
 
     async fn wait_for_slots(
         &self,
         tool: &CatalogTool,
+        of_caller: Option<Arc<ConcurrencyLimits>>,
         of_agent: Option<Arc<ConcurrencyLimits>>,
         own: Arc<ConcurrencyLimits>,
     ) -> Result<CallSlots, CallError> {
         let global = self.slots.global();
+        let mut waits_for_caller = of_caller.is_some();
         let (mut waits_for_agent, mut has_own) = (of_agent.is_some(), false);
         let all = async {
+            let caller = match &of_caller {
+                Some(slots) => Some(slots.take().await?),
+                None => None,
+            };
+            waits_for_caller = false;
             let agent = match &of_agent {
                 Some(slots) => Some(slots.take().await?),
                 None => None,
@@ -422,15 +451,22 @@ impl Board {
             waits_for_agent = false;
             let own = own.take().await?;
             has_own = true;
-            Some(CallSlots { _agent: agent, _own: own, _global: global.take().await? })
+            let global = global.take().await?;
+            Some(CallSlots { _caller: caller, _agent: agent, _own: own, _global: global })
         };
         let limit = tool.limits.queue_timeout;
         match tokio::time::timeout(limit, all).await {
             Ok(Some(slots)) => Ok(slots),
             Ok(None) => Err(CallError::new(CallErrorKind::Internal, "the slots are closed")),
             Err(_elapsed) => {
-                let busy = match &of_agent {
-                    Some(slots) if waits_for_agent => {
+                let busy = match (&of_caller, &of_agent) {
+                    (Some(slots), _) if waits_for_caller => {
+                        format!(
+                            "all {} calls of it that this caller may make at the same time are running",
+                            slots.limit()
+                        )
+                    }
+                    (_, Some(slots)) if waits_for_agent => {
                         format!(
                             "all {} slots of the agent's max_concurrent are in use",
                             slots.limit()
@@ -478,6 +514,11 @@ impl Board {
             Err(_elapsed) => Err(timed_out(tool)),
         }
     }
+}
+
+/// Whether the access of the caller grants a tool at this moment.
+fn is_granted(snapshot: &Snapshot, caller: &Caller, tool: &CatalogTool) -> bool {
+    caller.access.tools().is_none_or(|rules| snapshot.index().grants(&rules, tool))
 }
 
 /// Converts the events of a call into [`Progress`] for the listener.

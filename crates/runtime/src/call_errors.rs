@@ -7,6 +7,7 @@ use switchboard_registry::{CatalogTool, Unresolved};
 use switchboard_store::StoreError;
 
 use crate::caller_headers::RefusedHeader;
+use crate::rate_limits::{RateExceeded, RateOwner};
 
 pub(crate) fn described(tool: &CatalogTool) -> String {
     if tool.name.server().is_local() {
@@ -14,6 +15,30 @@ pub(crate) fn described(tool: &CatalogTool) -> String {
     } else {
         format!("tool '{}' of MCP server '{}'", tool.name.tool(), tool.shown_server())
     }
+}
+
+/// The error for a tool that the access of the caller does not grant: that of an unknown tool, without similar names.
+pub(crate) fn not_granted(name: &str) -> CallError {
+    CallError::new(CallErrorKind::UnknownTool, format!("there is no tool '{name}'"))
+}
+
+/// The error for a call beyond a rate, in words that a model can act on.
+pub(crate) fn rate_limited(tool: &CatalogTool, exceeded: RateExceeded) -> CallError {
+    let RateExceeded { rate, whose, wait } = exceeded;
+    // Rounded up: a caller that waits this long is not too early.
+    let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    let by = match whose {
+        RateOwner::Tool => "",
+        RateOwner::Caller => " by this caller",
+    };
+    let message = format!(
+        "{} was not called: it may be called {rate}{by}, and that is used up",
+        described(tool)
+    );
+    let unit = if seconds == 1 { "second" } else { "seconds" };
+    CallError::new(CallErrorKind::RateLimited, message)
+        .with_hint(format!("wait {seconds} {unit}, then call it again"))
+        .with_retry_after(Duration::from_secs(seconds))
 }
 
 pub(crate) fn unknown_tool(name: &str, unresolved: &Unresolved) -> CallError {

@@ -51,6 +51,7 @@ mod owner_connection;
 mod policy_digest;
 mod prompt_tools;
 mod prompts_resources;
+mod rate_limits;
 mod readable_json;
 mod reconnect;
 mod reconnect_backoff;

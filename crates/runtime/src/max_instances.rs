@@ -12,6 +12,9 @@ use parking_lot::Mutex;
 use switchboard_model::CanonicalName;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+/// From this number on, slots of callers that no call holds are dropped. Running calls are bounded elsewhere.
+const TIDY_CALLERS_FROM: usize = 1024;
+
 /// A resizable number of slots.
 #[derive(Debug)]
 pub(crate) struct ConcurrencyLimits {
@@ -54,7 +57,8 @@ impl ConcurrencyLimits {
         self.limit.load(Ordering::Acquire)
     }
 
-    /// Changes the limit. Only the reconciler calls this, so two resizes never race.
+    /// Changes the limit. Only the reconciler calls this, or the table of callers under its lock, so two resizes never
+    /// race.
     pub(crate) fn resize(&self, limit: u32) {
         let limit = limit as usize;
         let before = self.limit.swap(limit, Ordering::AcqRel);
@@ -101,6 +105,8 @@ pub(crate) struct ConcurrencyTable {
     by_tool: Mutex<HashMap<CanonicalName, Arc<ConcurrencyLimits>>>,
     /// The slots of the agents that have a limit, by the name of their profile.
     by_agent: Mutex<HashMap<String, Arc<ConcurrencyLimits>>>,
+    /// The slots of each tool for the callers whose key or token has a limit, while they are in use.
+    by_caller: Mutex<HashMap<(Arc<str>, CanonicalName), Arc<ConcurrencyLimits>>>,
 }
 
 impl ConcurrencyTable {
@@ -109,6 +115,7 @@ impl ConcurrencyTable {
             all: ConcurrencyLimits::new(max_concurrent),
             by_tool: Mutex::default(),
             by_agent: Mutex::default(),
+            by_caller: Mutex::default(),
         }
     }
 
@@ -137,6 +144,26 @@ impl ConcurrencyTable {
                 .or_insert_with(|| ConcurrencyLimits::new(limit))
                 .clone(),
         }
+    }
+
+    /// The slots of a caller for one tool. A changed `limit` applies to the calls that run too.
+    pub(crate) fn of_caller(
+        &self,
+        caller: &Arc<str>,
+        tool: &CanonicalName,
+        limit: u32,
+    ) -> Arc<ConcurrencyLimits> {
+        let mut by_caller = self.by_caller.lock();
+        if by_caller.len() >= TIDY_CALLERS_FROM {
+            by_caller.retain(|_, slots| Arc::strong_count(slots) > 1);
+        }
+        let slots = by_caller
+            .entry((caller.clone(), tool.clone()))
+            .or_insert_with(|| ConcurrencyLimits::new(limit));
+        if slots.limit() != limit as usize {
+            slots.resize(limit);
+        }
+        slots.clone()
     }
 
     /// Sets every agent's limit and drops unused slots of agents without one.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use switchboard_model::{AgentPlan, ConnectErrorKind, Role, ServerName, ServerState};
+use switchboard_model::{AgentPlan, ConnectErrorKind, LiveAccess, Role, ServerName, ServerState};
 use switchboard_runtime::ServerStatus;
 use switchboard_view::Scope;
 
@@ -29,6 +29,8 @@ pub struct AgentUser<'a> {
     pub name: Option<&'a str>,
     /// The role of the principal.
     pub role: Role,
+    /// What the principal may use.
+    pub access: &'a LiveAccess,
 }
 
 /// A server that an agent may use.
@@ -53,7 +55,7 @@ impl Agent {
                 Scope { agent: Some(profile.name.clone()), server, ..Scope::default() }
             }
             Self::Session(session) => {
-                let scope = Scope::clone(&session.scope);
+                let scope = Scope::clone(&session.own_scope);
                 Scope { server: server.or(scope.server), ..scope }
             }
         }
@@ -93,9 +95,10 @@ impl SessionService {
     }
 
     /// The servers of an agent: those of the configuration in its order, the built-in tools, then those that its session
-    /// attached. A server that is down is one of them; a server of which policy hides everything is not.
-    pub fn agent_servers(&self, agent: &Agent) -> Vec<AgentServer> {
-        let (scope, session) = (Arc::new(agent.scope(None)), agent.session());
+    /// attached. A server that is down is one of them; a server of which policy or `access` hides everything is not.
+    pub fn agent_servers(&self, agent: &Agent, access: &LiveAccess) -> Vec<AgentServer> {
+        let session = agent.session();
+        let scope = self.scope_for(&Arc::new(agent.scope(None)), session, access);
         let (snapshot, cached) = self.snapshot_and_view(&scope, session);
         let view = &cached.view;
         let mut tools: HashMap<&ServerName, usize> = HashMap::new();

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use switchboard_model::LiveAccess;
 use switchboard_registry::CatalogTool;
 use switchboard_runtime::CallCheck;
 use switchboard_view::{Scope, View};
@@ -20,18 +21,21 @@ pub enum Reached {
 
 impl SessionService {
     /// The check that the board makes when a call has its slot: whether the caller still sees the tool. The call may
-    /// have waited in the queue, and the view may have changed since.
+    /// have waited in the queue, and the view and the access of the caller may have changed since.
     pub fn check_for(
         self: &Arc<Self>,
         scope: &Arc<Scope>,
         session: Option<&Arc<Session>>,
         reached: Reached,
+        access: &LiveAccess,
     ) -> CallCheck {
         let (service, scope, session) = (self.clone(), scope.clone(), session.cloned());
+        let access = access.clone();
         CallCheck::new(move |tool| {
             if session.as_ref().is_some_and(|session| session.is_ended()) {
                 return Err("its session was ended".into());
             }
+            let scope = service.scope_for(&scope, session.as_ref(), &access);
             is_allowed(&service.view_of(&scope, session.as_ref()).view, tool, reached)
         })
     }

@@ -54,7 +54,8 @@ impl SessionService {
         session: &Arc<Session>,
         call: SessionCall,
     ) -> SessionReply {
-        let scope = call.scope.clone().unwrap_or_else(|| session.scope.clone());
+        let scope = call.scope.as_ref().unwrap_or(&session.own_scope);
+        let scope = self.scope_for(scope, Some(session), &call.caller.access);
         let cached = if call.seen.is_some() {
             // The model chose from `seen`: servers need not list their tools again.
             self.view_of(&scope, Some(session))
@@ -121,6 +122,8 @@ impl SessionService {
         reached: Reached,
         call: SessionCall,
     ) -> SessionReply {
+        let scope = call.scope.as_ref().unwrap_or(&session.own_scope);
+        let check = self.check_for(scope, Some(session), reached, &call.caller.access);
         let request = CallRequest {
             tool: ToolChoice::from(&*entry.tool),
             arguments: call.arguments,
@@ -128,11 +131,7 @@ impl SessionService {
             requested: Some(requested),
             progress: call.progress,
             conversation: call.conversation,
-            check: Some(self.check_for(
-                call.scope.as_ref().unwrap_or(&session.scope),
-                Some(session),
-                reached,
-            )),
+            check: Some(check),
         };
         SessionReply::Called(entry.shown_name(), self.board.call(request).await)
     }
@@ -152,7 +151,8 @@ impl SessionService {
                 return SessionReply::Meta(meta, ToolResult::error(text));
             }
         };
-        let scope = call.scope.clone().unwrap_or_else(|| session.scope.clone());
+        let scope = call.scope.as_ref().unwrap_or(&session.own_scope);
+        let scope = self.scope_for(scope, Some(session), &call.caller.access);
         let caller = MetaCaller {
             scope: &scope,
             session: Some(session),

@@ -61,7 +61,7 @@ impl Change {
         }
         if let Some(servers) = self.servers {
             if let Some(servers) = &servers {
-                check_servers(snapshot, &draft.selection, servers)?;
+                check_servers(snapshot, view, &draft.selection, servers)?;
             }
             draft.selection.servers = servers;
         }
@@ -85,7 +85,7 @@ impl Change {
             }
         }
         for (name, server) in self.own_servers {
-            own_server(snapshot, draft, name, server)?;
+            own_server(snapshot, view, draft, name, server)?;
         }
         Ok(())
     }
@@ -95,22 +95,32 @@ fn refuse<T>(reason: String) -> Result<T, SessionError> {
     Err(SessionError::Refused(reason))
 }
 
+/// The configured servers of which policy permits something and the owner of the session may use something.
+fn known_to<'a>(snapshot: &'a Snapshot, view: &'a View) -> impl Iterator<Item = &'a String> {
+    let is_granted = |name: &&String| view.grants_server(&ServerName::new(name.as_str()));
+    snapshot.known_servers().iter().filter(is_granted)
+}
+
 fn check_servers(
     snapshot: &Snapshot,
+    view: &View,
     selection: &Selection,
     servers: &BTreeSet<String>,
 ) -> Result<(), SessionError> {
     let local = switchboard_model::LOCAL_SERVER;
     let is_known = |name: &String| {
-        snapshot.known_servers().contains(name)
-            || (name == local && snapshot.index().has_server(&ServerName::local()))
+        known_to(snapshot, view).any(|known| known == name)
+            || (name == local
+                && snapshot.index().has_server(&ServerName::local())
+                && view.grants_server(&ServerName::local()))
             // A server that is bound stays bound, also when it is no longer configured.
             || selection.servers.as_ref().is_some_and(|bound| bound.contains(name))
     };
     match servers.iter().find(|name| !is_known(name)) {
         None => Ok(()),
         Some(name) => {
-            let known = match snapshot.known_servers() {
+            let known: Vec<_> = known_to(snapshot, view).map(String::as_str).collect();
+            let known = match known.as_slice() {
                 [] => "none is configured".to_owned(),
                 known => format!("there are: {}", known.join(", ")),
             };
@@ -178,6 +188,7 @@ fn switch_tool(
 
 fn own_server(
     snapshot: &Snapshot,
+    view: &View,
     draft: &mut Draft,
     name: String,
     server: Option<OwnServer>,
@@ -193,7 +204,7 @@ fn own_server(
             "'{name}' cannot name a server: 1 to 64 letters, digits, `_` and `-`, the first a letter or digit, not `local`"
         ));
     }
-    if snapshot.known_servers().contains(&name) {
+    if known_to(snapshot, view).any(|known| *known == name) {
         return refuse(format!(
             "there is an MCP server '{name}' in the configuration: bind it, or choose another name"
         ));

@@ -13,6 +13,7 @@ mod client_session;
 mod error;
 mod lifecycle;
 mod meta_tools;
+mod owner_access;
 mod refused_calls;
 mod service;
 mod session;

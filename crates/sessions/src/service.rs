@@ -5,9 +5,10 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use switchboard_model::{CanonicalName, ServerName};
+use switchboard_model::{CanonicalName, LiveAccess, ServerName};
 use switchboard_runtime::{Board, CachedView, Snapshot, StartupStage};
 use switchboard_view::{Scope, ToolGroups, Toolset};
+use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tokio_util::task::TaskTracker;
 
@@ -134,27 +135,40 @@ impl SessionService {
         &self.stateless_clients
     }
 
-    /// Whether policy permits clients to reach a tool, by canonical or bare name.
-    pub fn permits(&self, tool: &str) -> bool {
+    /// Whether policy and this access permit clients to reach a tool, by canonical or bare name.
+    pub fn permits(&self, tool: &str, access: &LiveAccess) -> bool {
         let snapshot = self.board.snapshot();
-        let found = snapshot.catalog().resolve(tool);
-        found.is_ok_and(|tool| snapshot.index().permits(tool.name.as_str()))
+        snapshot.catalog().resolve(tool).is_ok_and(|tool| {
+            snapshot.index().permits(tool.name.as_str())
+                && access.tools().is_none_or(|rules| snapshot.index().grants(&rules, tool))
+        })
     }
 
-    /// Whether policy permits clients to reach anything of a configured server.
-    pub fn permits_server(&self, server: &str) -> bool {
-        self.board.snapshot().knows(&ServerName::new(server))
+    /// Whether policy and this access permit clients to reach anything of a configured server.
+    pub fn permits_server(&self, server: &str, access: &LiveAccess) -> bool {
+        let (snapshot, server) = (self.board.snapshot(), ServerName::new(server));
+        snapshot.knows(&server)
+            && access.tools().is_none_or(|rules| snapshot.index().grants_server(&rules, &server))
     }
 
-    /// The toolsets that clients may see, with their reachable tools.
-    pub fn toolsets(&self) -> Vec<(Toolset, Vec<CanonicalName>)> {
-        let snapshot = self.board.snapshot();
+    /// The toolsets that clients with this access may see, with their reachable tools.
+    pub fn toolsets(&self, access: &LiveAccess) -> Vec<(Toolset, Vec<CanonicalName>)> {
+        let (snapshot, rules) = (self.board.snapshot(), access.tools());
         let index = snapshot.index();
-        let reachable = |set: &Toolset| {
+        let reachable = |set: &Toolset| -> Vec<CanonicalName> {
             let members = set.members.iter().filter(|at| index.is_reachable(**at));
-            members.filter_map(|at| Some(index.entries().get(*at)?.tool.name.clone())).collect()
+            let tools = members.filter_map(|at| Some(&index.entries().get(*at)?.tool));
+            let granted =
+                tools.filter(|tool| rules.as_ref().is_none_or(|rules| index.grants(rules, tool)));
+            granted.map(|tool| tool.name.clone()).collect()
         };
-        index.toolsets().map(|set| (set.clone(), reachable(set))).collect()
+        let sets = index.toolsets_for(rules.as_slice());
+        sets.map(|set| (set.clone(), reachable(set))).collect()
+    }
+
+    /// The names of all toolsets, also of those that policy hides from clients.
+    pub fn toolset_names(&self) -> Vec<String> {
+        self.board.snapshot().index().all_toolsets().map(|set| set.name.clone()).collect()
     }
 
     /// The view of a scope in a session, or without a session.
@@ -162,14 +176,64 @@ impl SessionService {
         self.snapshot_and_view(scope, session).1
     }
 
-    /// The scope of a turn: that of its session, narrowed to the tools of its groups and its state.
-    pub fn turn_scope(&self, session: &Arc<Session>, groups: &ToolGroups) -> Arc<Scope> {
+    /// The scope of a turn: that of its session, narrowed to the tools of its groups and its state, and to what the caller
+    /// that began it may use now.
+    pub fn turn_scope(
+        &self,
+        session: &Arc<Session>,
+        groups: &ToolGroups,
+        access: &LiveAccess,
+    ) -> Arc<Scope> {
         let is_narrowed =
             *groups != ToolGroups::default() || self.board.snapshot().index().has_groups();
-        if !is_narrowed {
-            return session.scope.clone();
+        let scope = if is_narrowed {
+            let own = Scope::clone(&session.own_scope);
+            Arc::new(Scope { groups: Some(groups.clone()), ..own })
+        } else {
+            session.own_scope.clone()
+        };
+        self.scope_for(&scope, Some(session), access)
+    }
+
+    /// A scope as a caller has it at this moment: narrowed to what its credential grants and, in the session of another
+    /// owner, to what the owner may use.
+    pub fn scope_for(
+        &self,
+        scope: &Arc<Scope>,
+        session: Option<&Arc<Session>>,
+        access: &LiveAccess,
+    ) -> Arc<Scope> {
+        let owners = session.and_then(|session| session.owner_rules());
+        let own = access.tools().filter(|own| owners.as_ref() != Some(own));
+        match (owners, own) {
+            (None, None) => scope.with_access(&[]),
+            (Some(rules), None) | (None, Some(rules)) => scope.with_access(&[rules]),
+            (Some(owners), Some(own)) => scope.with_access(&[owners, own]),
         }
-        Arc::new(Scope { groups: Some(groups.clone()), ..Scope::clone(&session.scope) })
+    }
+
+    /// Notes the access of a principal that makes a request: its sessions follow it from now on.
+    pub fn note_access(&self, principal: &Arc<str>, access: &LiveAccess) {
+        self.sessions.owners.note(principal, access);
+    }
+
+    /// Brings sessions and clients to the present access of their owners. Clients whose lists changed are notified.
+    pub fn access_changed(&self) {
+        self.sessions.refresh_all();
+        for observer in self.observers() {
+            observer.snapshot_published(self.is_starting());
+        }
+    }
+
+    /// Brings sessions and clients to the present access of their owners whenever `versions` changes.
+    pub fn follow_access(self: &Arc<Self>, mut versions: watch::Receiver<u64>) {
+        let service = self.clone();
+        self.tasks.spawn(async move {
+            while let Some(Ok(())) = service.stop.run_until_cancelled(versions.changed()).await {
+                versions.mark_unchanged();
+                service.access_changed();
+            }
+        });
     }
 
     /// The view together with the snapshot that it was computed from.

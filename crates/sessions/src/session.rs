@@ -5,12 +5,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
-use switchboard_model::{Secret, ToolStrategy};
+use switchboard_model::{AccessRules, Secret, ToolStrategy};
 use switchboard_store::StoreFailure;
 use switchboard_view::{Difference, Past, Scope, Selection, View};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::error::SessionError;
+use crate::owner_access::OwnerAccess;
 use crate::write_queue::now_ms;
 use switchboard_runtime::{CachedView, PublishedSnapshot, Snapshot};
 
@@ -87,6 +88,8 @@ pub enum Cause {
     Session,
     /// The catalog or the configuration has changed.
     Catalog,
+    /// What the owner of the session may use has changed.
+    Access,
 }
 
 impl Cause {
@@ -94,6 +97,7 @@ impl Cause {
         match self {
             Self::Session => "session",
             Self::Catalog => "catalog",
+            Self::Access => "access",
         }
     }
 }
@@ -126,8 +130,9 @@ pub struct Session {
     pub kind: SessionKind,
     pub owner: Arc<str>,
     pub created_at_ms: i64,
-    /// The scope of the session; unrestricted unless it belongs to one client.
-    pub scope: Arc<Scope>,
+    /// The scope of the session without the access of its owner; unrestricted unless it belongs to one client.
+    pub(crate) own_scope: Arc<Scope>,
+    owners: Arc<OwnerAccess>,
     state: Mutex<SessionInner>,
     /// Serialises changes: a change is decided, then stored, and only then in effect.
     changes: Arc<Semaphore>,
@@ -140,6 +145,8 @@ struct SessionInner {
     about: About,
     servers: BTreeMap<String, OwnServer>,
     cached: Arc<CachedView>,
+    /// The scope that `cached` was computed for: the session's own, narrowed to the access of its owner.
+    scope: Arc<Scope>,
     /// The version of the snapshot that `cached` was computed from.
     snapshot: u64,
     revision: u64,
@@ -156,6 +163,7 @@ pub(crate) struct Beginning {
     pub(crate) kind: SessionKind,
     pub(crate) owner: Arc<str>,
     pub(crate) scope: Arc<Scope>,
+    pub(crate) owners: Arc<OwnerAccess>,
     pub(crate) draft: Draft,
     pub(crate) past: Arc<Past>,
     pub(crate) revision: u64,
@@ -166,14 +174,18 @@ pub(crate) struct Beginning {
 impl Session {
     pub(crate) fn begin(snapshot: &Snapshot, beginning: Beginning) -> Arc<Self> {
         let selection = Arc::new(beginning.draft.selection);
-        let cached = snapshot.view(&beginning.scope, &selection, &beginning.past);
+        let access = beginning.owners.rules_of(&beginning.owner);
+        let scope = beginning.scope.with_access(access.as_slice());
+        let cached = snapshot.view(&scope, &selection, &beginning.past);
         Arc::new(Self {
             id: beginning.id,
             kind: beginning.kind,
             owner: beginning.owner,
             created_at_ms: beginning.created_at_ms,
-            scope: beginning.scope,
+            own_scope: beginning.scope,
+            owners: beginning.owners,
             state: Mutex::new(SessionInner {
+                scope,
                 about: beginning.draft.about,
                 servers: beginning.draft.servers,
                 cached,
@@ -190,6 +202,16 @@ impl Session {
 
     fn state(&self) -> MutexGuard<'_, SessionInner> {
         self.state.lock()
+    }
+
+    /// The scope of the session, narrowed to what its owner may use.
+    pub fn scope(&self) -> Arc<Scope> {
+        self.state().scope.clone()
+    }
+
+    /// What the owner of the session may use; `None` if nothing is withheld.
+    pub(crate) fn owner_rules(&self) -> Option<Arc<AccessRules>> {
+        self.owners.rules_of(&self.owner)
     }
 
     /// The current state, at the snapshot that the session was refreshed to last.
@@ -226,14 +248,22 @@ impl Session {
     }
 
     fn renew(&self, state: &mut SessionInner, snapshot: &Snapshot) -> bool {
+        let access = self.owners.rules_of(&self.owner);
+        let has_same_access = *state.scope.access == *access.as_slice();
         // A request may still hold an older snapshot; the session never goes back.
-        if state.snapshot >= snapshot.version() {
+        if state.snapshot > snapshot.version()
+            || (state.snapshot == snapshot.version() && has_same_access)
+        {
             return false;
         }
         state.snapshot = snapshot.version();
+        if !has_same_access {
+            state.scope = self.own_scope.with_access(access.as_slice());
+        }
         let selection = state.cached.view.selection().clone();
-        let cached = snapshot.view(&self.scope, &selection, state.cached.view.past());
-        self.step(state, cached, Cause::Catalog, false, now_ms())
+        let cached = snapshot.view(&state.scope, &selection, state.cached.view.past());
+        let cause = if has_same_access { Cause::Catalog } else { Cause::Access };
+        self.step(state, cached, cause, false, now_ms())
     }
 
     /// Waits until no other change of this session is being stored. While the permit is held, no other change can be made,
@@ -317,7 +347,7 @@ impl Session {
         // Attaching a server does not change the tools by itself; the server's tools do when they arrive.
         let is_chosen = !selection.chooses_same(before);
         let past = state.cached.view.past();
-        Some((snapshot.view(&self.scope, &Arc::new(selection.clone()), past), is_chosen))
+        Some((snapshot.view(&state.scope, &Arc::new(selection.clone()), past), is_chosen))
     }
 
     /// Replaces the view. The revision increases if the tools differ, or if it `must`.

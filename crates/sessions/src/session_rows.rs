@@ -9,6 +9,7 @@ use switchboard_model::{CanonicalName, Secret, ServerName, ToolStrategy};
 use switchboard_store::{SessionSnapshot, StoredSession};
 use switchboard_view::{DeclaredTool, Past, Scope, Selection, read_declared, snapshot_tools};
 
+use crate::owner_access::OwnerAccess;
 use crate::session::{About, Beginning, Draft, OwnServer, Session, SessionKind, SessionState};
 use switchboard_runtime::CachedView;
 
@@ -50,7 +51,7 @@ pub(crate) fn stored(session: &Session, now: &SessionState) -> StoredSession {
         selection: draft.selection.clone(),
         servers: draft.servers.iter().map(|(name, own)| (name.clone(), kept_server(own))).collect(),
         retired: retired.collect(),
-        scope: (*session.scope != Scope::default()).then(|| Scope::clone(&session.scope)),
+        scope: (*session.own_scope != Scope::default()).then(|| Scope::clone(&session.own_scope)),
         strategy: draft.about.strategy,
         enabled: Vec::new(),
     };
@@ -102,7 +103,11 @@ fn draft(stored: &StoredSession, state: KeptState) -> (Draft, Vec<DeclaredTool>,
 }
 
 /// The initial state of a stored session, with the tools that it saw last.
-pub(crate) fn revived(stored: &StoredSession, tools: Option<&str>) -> Beginning {
+pub(crate) fn revived(
+    stored: &StoredSession,
+    tools: Option<&str>,
+    owners: Arc<OwnerAccess>,
+) -> Beginning {
     let state: KeptState = serde_json::from_str(&stored.state).unwrap_or_default();
     let (draft, retired, scope) = draft(stored, state);
     let tools: Value = tools.and_then(|tools| serde_json::from_str(tools).ok()).unwrap_or_default();
@@ -115,6 +120,7 @@ pub(crate) fn revived(stored: &StoredSession, tools: Option<&str>) -> Beginning 
         kind: SessionKind::read(&stored.kind),
         owner: stored.owner.as_str().into(),
         scope: Arc::new(scope),
+        owners,
         draft,
         past: Arc::new(past),
         revision: stored.tools_revision.max(1),

@@ -12,6 +12,7 @@ use switchboard_view::{Scope, Switched, View};
 use crate::change::Change;
 use crate::client_session::{CLIENT_PREFIX, client_session_id};
 use crate::error::SessionError;
+use crate::owner_access::OwnerAccess;
 use crate::session::{Beginning, Draft, OwnServer, Session, SessionKind};
 use crate::session_rows;
 use crate::write_queue::{Acknowledged, WriteQueue, now_ms};
@@ -66,6 +67,7 @@ pub struct Sessions {
     reserved: Reserved,
     pub writes: WriteQueue,
     open_scope: Arc<Scope>,
+    pub(crate) owners: Arc<OwnerAccess>,
 }
 
 impl Sessions {
@@ -76,6 +78,7 @@ impl Sessions {
             present: Mutex::default(),
             reserved: Reserved::default(),
             open_scope: Arc::default(),
+            owners: Arc::default(),
         }
     }
 
@@ -122,7 +125,8 @@ impl Sessions {
         session: &Arc<Session>,
     ) -> Arc<CachedView> {
         let cached = self.refresh(snapshot, session);
-        if Arc::ptr_eq(scope, &session.scope) || *scope == session.scope {
+        let own = session.scope();
+        if Arc::ptr_eq(scope, &own) || *scope == own {
             return cached;
         }
         let (selection, past) = session.seen();
@@ -151,10 +155,9 @@ impl Sessions {
             return Err(SessionError::TooMany);
         }
         let snapshot = self.snapshot();
-        let mut draft =
-            Draft { selection: snapshot.first_selection(&self.open_scope), ..Draft::default() };
-        let whole =
-            snapshot.view(&self.open_scope, &Arc::new(draft.selection.clone()), &Arc::default());
+        let scope = self.open_scope.with_access(self.owners.rules_of(owner).as_slice());
+        let mut draft = Draft { selection: snapshot.first_selection(&scope), ..Draft::default() };
+        let whole = snapshot.view(&scope, &Arc::new(draft.selection.clone()), &Arc::default());
         change.apply(&snapshot, &whole.view, &mut draft)?;
         draft.selection.owner = (!draft.servers.is_empty()).then(|| id.as_str().into());
         let session = self.begin(&snapshot, &id, SessionKind::Endpoint, owner, None, draft);
@@ -191,6 +194,7 @@ impl Sessions {
             kind,
             owner: owner.into(),
             scope: scope.unwrap_or_else(|| self.open_scope.clone()),
+            owners: self.owners.clone(),
             draft,
             past: Arc::default(),
             revision: 1,
@@ -261,8 +265,10 @@ impl Sessions {
             Some(digest) => self.writes.store.snapshot(digest).await?,
             None => None,
         };
-        let session =
-            Session::begin(&self.snapshot(), session_rows::revived(stored, tools.as_deref()));
+        let session = Session::begin(
+            &self.snapshot(),
+            session_rows::revived(stored, tools.as_deref(), self.owners.clone()),
+        );
         // All changes while the session was not in memory count as one step.
         let is_same = stored.snapshot.as_deref() == Some(session.now().cached.digest());
         if !is_same && stored.snapshot.is_some() {

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use switchboard_model::{Naming, ServerName};
+use switchboard_model::{LiveAccess, Naming, ServerName};
 use switchboard_runtime::{CachedView, Snapshot};
 use switchboard_view::{Found, Scope, View, sanitized};
 
@@ -13,10 +13,10 @@ use crate::service::SessionService;
 use crate::session::Session;
 
 /// The tools among which the HTTP API looks up a name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ApiTools {
-    /// The tools that policy shows to clients.
-    Permitted,
+#[derive(Debug, Clone, Copy)]
+pub enum ApiTools<'a> {
+    /// The tools that policy shows to clients, and that this access grants.
+    Permitted(&'a LiveAccess),
     /// The whole catalog, for operators.
     All,
 }
@@ -60,9 +60,9 @@ impl SessionService {
 
     /// Whether the HTTP API has a tool of this canonical or bare name. If it is unknown, configured servers that may have
     /// it list their tools again first.
-    pub async fn finds_for_api(&self, name: &str, among: ApiTools) -> bool {
+    pub async fn finds_for_api(&self, name: &str, among: ApiTools<'_>) -> bool {
         let is_there = || match among {
-            ApiTools::Permitted => self.permits(name),
+            ApiTools::Permitted(access) => self.permits(name, access),
             ApiTools::All => self.board.snapshot().catalog().resolve(name).is_ok(),
         };
         if is_there() {
@@ -70,7 +70,9 @@ impl SessionService {
         }
         let snapshot = self.board.snapshot();
         let servers: Vec<_> = match among {
-            ApiTools::Permitted => known_servers(&snapshot).collect(),
+            ApiTools::Permitted(access) => known_servers(&snapshot)
+                .filter(|server| self.permits_server(server.as_str(), access))
+                .collect(),
             ApiTools::All => {
                 let plan = self.board.plan();
                 plan.servers.iter().map(|server| server.spec.name.clone()).collect()

@@ -82,6 +82,41 @@ impl Store {
             .map_err(|error| self.fault("read the keys", error))
     }
 
+    /// Changes the active key with this id or, if no active key has it, the active key with this name: its role, user,
+    /// end and access. Returns the key as it is now; `None` if there is neither.
+    pub async fn edit_key(
+        &self,
+        id_or_name: &str,
+        change: impl FnOnce(&mut StoredKey),
+    ) -> Result<Option<StoredKey>, StoreError> {
+        let mut write = self.write("change a key").await?;
+        let found = sqlx::query(
+            "SELECT * FROM api_keys WHERE revoked_at_ms IS NULL AND (id = $1 OR name = $1)
+             ORDER BY id = $1 DESC LIMIT 1",
+        )
+        .bind(id_or_name)
+        .try_map(|row: SqliteRow| key_from_row(&row))
+        .fetch_optional(write.on())
+        .await
+        .map_err(|error| write.fault(error))?;
+        let Some(mut key) = found else { return Ok(None) };
+        change(&mut key);
+        sqlx::query(
+            "UPDATE api_keys SET role = $2, user_label = $3, expires_at_ms = $4, access = $5
+             WHERE id = $1",
+        )
+        .bind(&key.id)
+        .bind(&key.role)
+        .bind(&key.user)
+        .bind(key.expires_at_ms)
+        .bind(&key.access)
+        .execute(write.on())
+        .await
+        .map_err(|error| write.fault(error))?;
+        write.commit().await?;
+        Ok(Some(key))
+    }
+
     /// Revokes the active key with this id or, if no active key has it, the active key with this name. Returns `false` if
     /// there is neither.
     pub async fn revoke_key(&self, id_or_name: &str, now_ms: i64) -> Result<bool, StoreError> {

@@ -326,7 +326,8 @@ mod tests {
                 K::Upstream => 9,
                 K::Blocked => 10,
                 K::NeedsSignIn => 11,
-                K::Internal => 12,
+                K::RateLimited => 12,
+                K::Internal => 13,
             },
         }
     }

@@ -252,7 +252,7 @@ impl Driver {
         while !self.is_react() || calls.is_empty() {
             let Some(call) = self.state.queue.pop_front() else { return };
             let view = self.state.shown.clone().unwrap_or_else(|| self.look().0);
-            let scope = self.sessions.turn_scope(&self.session, &self.groups);
+            let scope = self.sessions.turn_scope(&self.session, &self.groups, &self.caller.access);
             let shown = ShownTools { view, scope };
             let (sessions, session) = (self.sessions.clone(), self.session.clone());
             let conversation = self.checked_conversation();
@@ -423,7 +423,7 @@ impl Driver {
     /// The tools that this turn shows: those at its beginning, unless new tools were requested to take effect at once.
     fn look(&mut self) -> (Arc<CachedView>, u64) {
         let seen = self.state.seen.get_or_insert_with(|| {
-            let scope = self.sessions.turn_scope(&self.session, &self.groups);
+            let scope = self.sessions.turn_scope(&self.session, &self.groups, &self.caller.access);
             let view = self.sessions.view_of(&scope, Some(&self.session));
             (view, self.session.now().revision)
         });

@@ -7,7 +7,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use switchboard_chat::{Message, Turn, TurnLimits};
-use switchboard_model::{Plan, ToolResult, ToolStrategy};
+use switchboard_model::{LiveAccess, Plan, ToolResult, ToolStrategy};
 use switchboard_providers::Providers;
 use switchboard_runtime::{Board, PromptCall, PromptRunner, Snapshot};
 use switchboard_view::Entry;
@@ -61,7 +61,7 @@ impl PromptTools {
         if call.plan.instructions.is_some() {
             settings.instructions.clone_from(&call.plan.instructions);
         }
-        let tools = permitted(&snapshot, &call.plan.tools);
+        let tools = permitted(&snapshot, &call.plan.tools, &call.caller.access);
         let messages = vec![Message::user(call.prompt.clone())];
         let id = Uuid::now_v7().simple().to_string();
         let chosen = ChosenStrategy::of_provider(&endpoint, &source.model);
@@ -108,13 +108,14 @@ impl PromptRunner for PromptTools {
     }
 }
 
-/// The tools that match one of the patterns and that policy permits.
-fn permitted(snapshot: &Snapshot, patterns: &[String]) -> Vec<Entry> {
+/// The tools that match one of the patterns, that policy permits and that the caller of the prompt tool may use itself.
+fn permitted(snapshot: &Snapshot, patterns: &[String], access: &LiveAccess) -> Vec<Entry> {
     let patterns: Vec<_> = patterns.iter().map(|pattern| WildMatch::new(pattern)).collect();
-    let index = snapshot.index();
+    let (index, rules) = (snapshot.index(), access.tools());
     let is_permitted = |(at, entry): &(usize, &Entry)| {
         let tool = &entry.tool.name;
         index.is_reachable(*at)
+            && rules.as_ref().is_none_or(|rules| index.grants(rules, &entry.tool))
             && patterns.iter().any(|it| it.matches(tool.as_str()) || it.matches(tool.tool()))
     };
     let entries = index.entries().iter().enumerate().filter(is_permitted);

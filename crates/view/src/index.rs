@@ -4,11 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use switchboard_model::{
-    CanonicalName, NO_TOOLSET, Naming, Plan, ServerName, ServerPlan, denied_servers,
+    AccessRules, CanonicalName, NO_TOOLSET, Naming, Plan, ServerName, ServerPlan, denied_servers,
 };
 use switchboard_registry::{Catalog, CatalogTool};
 use wildmatch::WildMatch;
 
+use crate::access_tools::{AccessCache, AccessTools, grant_server, grant_unlisted};
 use crate::agent_tools::AgentTools;
 use crate::names::{Named, expose_among, expose_names};
 use crate::search::{Hit, Search};
@@ -61,6 +62,8 @@ pub struct Index {
     agents: Arc<[AgentTools]>,
     warnings: Vec<String>,
     search: OnceLock<Search>,
+    /// What the access of callers grants.
+    access: AccessCache,
 }
 
 impl Index {
@@ -106,6 +109,7 @@ impl Index {
             agents,
             warnings,
             search: OnceLock::new(),
+            access: AccessCache::default(),
         }
     }
 
@@ -140,6 +144,7 @@ impl Index {
             agents: self.agents.clone(),
             warnings: Vec::new(),
             search: OnceLock::new(),
+            access: AccessCache::default(),
             entries,
             by_name,
             by_canonical,
@@ -187,6 +192,44 @@ impl Index {
         self.agents.iter().find(|agent| agent.name == name)
     }
 
+    /// What rules grant of this index.
+    pub(crate) fn access(&self, rules: &Arc<AccessRules>) -> Arc<AccessTools> {
+        self.access.get(rules, &self.entries, &self.toolsets)
+    }
+
+    /// Whether rules grant a tool of the catalog, or one of a server that a session attached.
+    pub fn grants(&self, rules: &Arc<AccessRules>, tool: &CatalogTool) -> bool {
+        match self.canonical(tool.name.as_str()) {
+            Some(at) => self.access(rules).has(at),
+            None => grant_unlisted(rules, tool, read_only(tool)),
+        }
+    }
+
+    /// Whether rules grant something of a server: one of its tools, or, while none is known, the server as a whole.
+    pub fn grants_server(&self, rules: &Arc<AccessRules>, server: &ServerName) -> bool {
+        if self.has_server(server) {
+            let granted = self.access(rules);
+            let mut entries = self.entries.iter().enumerate();
+            return entries
+                .any(|(at, entry)| entry.tool.name.server() == server && granted.has(at));
+        }
+        let has_it = |set: &&Toolset| set.servers.contains(server);
+        let sets: Vec<_> =
+            self.toolsets.iter().filter(has_it).map(|set| set.name.as_str()).collect();
+        grant_server(rules, server, &sets)
+    }
+
+    /// The toolsets that policy permits and that all these rules show.
+    pub fn toolsets_for<'a>(
+        &'a self,
+        access: &[Arc<AccessRules>],
+    ) -> impl Iterator<Item = &'a Toolset> {
+        let granted: Vec<_> = access.iter().map(|rules| self.access(rules)).collect();
+        let sets = self.toolsets.iter().enumerate();
+        let sets = sets.filter(move |(at, _)| granted.iter().all(|it| it.shows_toolset(*at)));
+        sets.map(|(_, set)| set).filter(|set| !self.hidden_sets.contains(&set.name))
+    }
+
     /// Warnings about exposed names, for the operator.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
@@ -195,6 +238,11 @@ impl Index {
     /// The toolsets that policy permits.
     pub fn toolsets(&self) -> impl Iterator<Item = &Toolset> {
         self.toolsets.iter().filter(|set| !self.hidden_sets.contains(&set.name))
+    }
+
+    /// All toolsets, also those that policy hides.
+    pub fn all_toolsets(&self) -> impl Iterator<Item = &Toolset> {
+        self.toolsets.iter()
     }
 
     /// A toolset that policy permits, by name.

@@ -4,6 +4,7 @@
 //! An [`Index`] is built once per catalog revision. A [`View`] is what one [`Scope`] and one [`Selection`] see of it.
 //! Both are immutable and shared, so clients that see the same tools share the same bytes.
 
+mod access_tools;
 mod agent_tools;
 mod definition;
 mod index;

@@ -1,9 +1,10 @@
 //! The restrictions of a connection or request. They only ever hide tools that the configuration exposes.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize};
-use switchboard_model::{Exposure, ExposureMode, ServerName};
+use switchboard_model::{AccessRules, Exposure, ExposureMode, ServerName};
 
 use crate::{Index, ToolGroups};
 
@@ -27,6 +28,10 @@ pub struct Scope {
     pub read_only: bool,
     /// Use the dynamic exposure mode: start with the meta-tools.
     pub dynamic: bool,
+    /// Only what the access of the caller grants: a tool must be granted by all of these. Never stored, because access
+    /// changes while a session lasts.
+    #[serde(skip)]
+    pub access: Vec<Arc<AccessRules>>,
     /// Only tools that a turn with these groups and in this state may use. Never stored.
     #[serde(skip)]
     pub groups: Option<ToolGroups>,
@@ -68,6 +73,15 @@ impl std::fmt::Display for ScopeFault {
 }
 
 impl Scope {
+    /// The same scope, narrowed to what these rules grant instead of those before.
+    #[must_use]
+    pub fn with_access(self: &Arc<Self>, access: &[Arc<AccessRules>]) -> Arc<Self> {
+        if *self.access == *access {
+            return self.clone();
+        }
+        Arc::new(Self { access: access.to_vec(), ..Self::clone(self) })
+    }
+
     /// Checks that the named server and toolsets exist and that the configuration exposes them.
     pub fn check(
         &self,
@@ -87,11 +101,16 @@ impl Scope {
             }
             None => servers.contains(server),
         };
+        let is_granted = |server: &String| {
+            let server = ServerName::new(server.as_str());
+            self.access.iter().all(|rules| index.grants_server(rules, &server))
+        };
+        let has_server = |server: &String| has_server(server) && is_granted(server);
         if let Some(server) = self.server.as_ref().filter(|server| !has_server(server)) {
             return Err(ScopeFault::UnknownServer(server.clone()));
         }
         let known = || -> Vec<String> {
-            let sets = index.toolsets().map(|set| set.name.clone());
+            let sets = index.toolsets_for(&self.access).map(|set| set.name.clone());
             let is_exposed = |name: &String| match exposure.mode {
                 ExposureMode::Static => exposure.tool_sets.contains(name),
                 ExposureMode::Legacy | ExposureMode::Dynamic => true,

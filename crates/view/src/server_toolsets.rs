@@ -70,6 +70,7 @@ impl ServerToolsets {
         scope.tools.is_empty()
             && !scope.read_only
             && scope.agent.as_ref().is_none_or(has_agent)
+            && scope.access.iter().all(|rules| view.index().grants_server(rules, server))
             && scope.server.as_deref().is_none_or(|only| only == server.as_str())
             && selection.servers.as_ref().is_none_or(|bound| bound.contains(server.as_str()))
             && scope.toolsets.iter().all(has_set)

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use switchboard_model::{CanonicalName, Exposure, ExposureMode, ServerName};
+use switchboard_model::{AccessRules, CanonicalName, Exposure, ExposureMode, ServerName};
 use switchboard_protocol::push_string;
 
 use crate::definition::{ListEra, render_tool};
@@ -33,6 +33,7 @@ pub struct ViewKey {
 pub struct View {
     index: Arc<Index>,
     mode: ExposureMode,
+    access: Vec<Arc<AccessRules>>,
     selection: Arc<Selection>,
     before: Arc<Past>,
     /// Whether policy, scope and selection permit the tool, switched on or not, by position. Of tools with the same
@@ -87,6 +88,7 @@ impl View {
         let (scope, selection) = (&key.scope, &key.selection);
         let mode = scope.mode(exposure);
         let agent = scope.agent.as_deref().map(|name| index.agent(name));
+        let access: Vec<_> = scope.access.iter().map(|rules| index.access(rules)).collect();
         let mut is_reachable: Vec<bool> = index
             .entries()
             .iter()
@@ -95,6 +97,7 @@ impl View {
                 entry.name.is_some()
                     && index.is_permitted(at)
                     && agent.is_none_or(|agent| agent.is_some_and(|agent| agent.has(at)))
+                    && access.iter().all(|granted| granted.has(at))
                     && scope_has(scope, entry)
                     && is_bound(selection, entry)
             })
@@ -120,6 +123,7 @@ impl View {
             // A server without tools may have prompts and resources, whose visibility depends on its toolsets.
             let has_server = |server: &ServerName| {
                 !index.has_server(server)
+                    && scope.access.iter().all(|rules| index.grants_server(rules, server))
                     && agent.is_none_or(|agent| agent.is_some_and(|agent| agent.expects(server)))
                     && scope.server.as_deref().is_none_or(|only| only == server.as_str())
                     && selection
@@ -129,6 +133,7 @@ impl View {
             };
             let is_narrowed = scope.server.is_some()
                 || scope.agent.is_some()
+                || !scope.access.is_empty()
                 || selection.servers.is_some()
                 || scope.toolsets.len() > 1;
             (scope.toolsets.is_empty() || scope.toolsets.iter().any(is_named))
@@ -137,10 +142,12 @@ impl View {
                     || set.members.iter().any(reaches)
                     || set.servers.iter().any(has_server))
         };
-        let sets = index.toolsets().filter(|set| can_switch(set)).map(|set| set.name.clone());
+        let sets = index.toolsets_for(&scope.access).filter(|set| can_switch(set));
+        let sets = sets.map(|set| set.name.clone());
         Self {
             sets: sets.collect(),
             mode,
+            access: scope.access.clone(),
             selection: selection.clone(),
             before: key.past.clone(),
             order: ordered(&index, &is_shown, &key.past),
@@ -228,6 +235,11 @@ impl View {
             reachable.map(|(entry, _)| entry.tool.name.server().clone()).collect()
         });
         servers.contains(server)
+    }
+
+    /// Whether the access of the caller grants something of a configured server, so that it may be named.
+    pub fn grants_server(&self, server: &ServerName) -> bool {
+        self.access.iter().all(|rules| self.index.grants_server(rules, server))
     }
 
     /// Looks up the tool name of a call.

@@ -35,7 +35,7 @@ const SETS: [(&str, &[&str]); 5] = [
     ("trade", &["placeOrder", "getQuote"]),
 ];
 
-pub(super) const ALL_SETS: [&str; 7] =
+pub(crate) const ALL_SETS: [&str; 7] =
     ["quotes", "company", "calendar", "earnings", "trade", "market", "notes"];
 
 pub(crate) fn owned(names: &[&str]) -> Vec<String> {
@@ -671,6 +671,7 @@ fn some_scope() -> impl Strategy<Value = Scope> {
     let toolsets = proptest::collection::vec(some_sets(), 0..3);
     (server, toolsets, tools, any::<bool>(), any::<bool>()).prop_map(
         |(server, toolsets, tools, read_only, dynamic)| Scope {
+            access: Vec::new(),
             agent: None,
             server: server.map(str::to_owned),
             toolsets: toolsets

@@ -18,6 +18,7 @@ use jsonwebtoken::jwk::Jwk;
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use serde_json::{Value, json};
 use switchboard_auth::{JwtOptions, KeySetSource};
+use switchboard_model::JwtGrants;
 use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
 use url::Url;
@@ -106,6 +107,7 @@ pub(crate) fn options(jwks: KeySetSource) -> JwtOptions {
         jwks,
         required_scopes: vec!["mcp:use".into()],
         leeway: Duration::from_secs(5),
+        grants: JwtGrants::default(),
     }
 }
 

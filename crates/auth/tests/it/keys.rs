@@ -6,7 +6,7 @@ use pretty_assertions::assert_eq;
 use switchboard_auth::{
     AuthError, Gatekeeper, GatekeeperOptions, KeyDraft, NewKey, Principal, Refusal, Role,
 };
-use switchboard_model::Identity;
+use switchboard_model::{Identity, LiveAccess};
 use switchboard_store::Store;
 
 use crate::{bearer, headers};
@@ -45,6 +45,7 @@ async fn a_key_looks_as_promised_and_opens_the_door_in_either_header() {
         role: Role::Operator,
         name: Some("laptop".into()),
         identity: Arc::new(Identity::of_key(&id, &"laptop".into(), None)),
+        access: LiveAccess::default(),
     };
     for shown in [
         bearer(&key),

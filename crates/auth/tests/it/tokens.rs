@@ -13,7 +13,7 @@ use switchboard_auth::{
     AuthError, Gatekeeper, GatekeeperOptions, JwtOptions, KeyDraft, KeySetSource, NewKey,
     Principal, Refusal, Role,
 };
-use switchboard_model::Identity;
+use switchboard_model::{Identity, LiveAccess};
 use switchboard_store::Store;
 
 use crate::issuer::{AUDIENCE, Answer, Endpoint, ISSUER, Key, claims, claims_with, now, options};
@@ -51,6 +51,7 @@ async fn every_accepted_algorithm_opens_the_door() {
                 subject: Some("ana".into()),
                 ..Identity::of(format!("jwt:{ISSUER}|ana").into())
             }),
+            access: LiveAccess::default(),
         };
         assert_eq!(admitted, Ok(wanted), "{algorithm:?}");
         assert_eq!(endpoint.asked(), 1);

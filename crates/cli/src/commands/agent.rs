@@ -6,6 +6,7 @@ use reqwest::Url;
 use switchboard_agent365::Framework;
 use switchboard_api::{AgentFrameworkView, AgentLimitsView, AgentList, AgentView, Problem};
 use switchboard_http::present_agents as present;
+use switchboard_model::LiveAccess;
 use switchboard_sessions::{AgentUser, SessionService};
 
 use crate::args::{AgentCommand, Globals};
@@ -40,7 +41,9 @@ pub(crate) async fn run(
 async fn list(backend: &SessionBackend, output: Output) -> Result<(), Failure> {
     let list = match backend {
         SessionBackend::Remote(remote) => remote.get(&["agents"], &[]).await?,
-        SessionBackend::Embedded(_, sessions, _) => present::agents(sessions, everyone()),
+        SessionBackend::Embedded(_, sessions, _) => {
+            present::agents(sessions, everyone(&LiveAccess::default()))
+        }
     };
     if output.is_json() {
         output.json(&list);
@@ -90,19 +93,20 @@ async fn render(
 }
 
 async fn embedded(sessions: &SessionService, name: &str) -> Result<AgentView, Failure> {
-    let user = everyone();
+    let access = LiveAccess::default();
+    let user = everyone(&access);
     let Ok(agent) = sessions.agent(name, user).await else {
         return Err(unknown(name, &present::agents(sessions, user)));
     };
     let public = sessions.board().plan().gateway.public_url.clone();
     let usual = || Url::parse(USUAL_ADDRESS).map_err(|error| Failure::start(error.to_string()));
     let base = public.map_or_else(usual, Ok)?;
-    Ok(present::agent(sessions, &agent, &base))
+    Ok(present::agent(sessions, &agent, user.access, &base))
 }
 
 /// The user of this machine, who may use every agent.
-fn everyone() -> AgentUser<'static> {
-    AgentUser { principal: LOCAL_OWNER, name: None, role: local_caller().role }
+fn everyone(access: &LiveAccess) -> AgentUser<'_> {
+    AgentUser { principal: LOCAL_OWNER, name: None, role: local_caller().role, access }
 }
 
 fn print_list(list: &AgentList, output: Output) {

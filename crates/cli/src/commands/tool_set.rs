@@ -93,6 +93,7 @@ fn patch(
         ("queue_timeout", text(&wanted.queue_timeout)),
         ("inactivity_timeout", text(&wanted.inactivity_timeout)),
         ("max_result_bytes", wanted.max_result_bytes.map(|n| json!(n))),
+        ("rate", text(&wanted.rate)),
         ("group", texts(&wanted.group, wanted.no_group)),
         ("state", text(&wanted.state)),
         (states, texts(&wanted.applicable_state, wanted.no_applicable_state)),

@@ -80,6 +80,9 @@ fn show(tool: &ToolView, output: Output) {
         output.data(&format!("inactivity     {inactivity}"));
     }
     output.data(&format!("max_result     {} bytes", limits.max_result_bytes));
+    if let Some(rate) = &limits.rate {
+        output.data(&format!("rate           {rate}"));
+    }
     if !tool.validates_arguments {
         output.data("arguments      not checked (`validate_arguments: false`)");
     }

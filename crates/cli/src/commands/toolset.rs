@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use switchboard_api::{Problem, ToolsetList, ToolsetView};
 use switchboard_http::present_sessions;
+use switchboard_model::LiveAccess;
 
 use super::toolset_draft;
 use crate::args::{Globals, ToolsetCommand};
@@ -27,7 +28,9 @@ pub(crate) async fn run(
     let backend = SessionBackend::open(globals, output).await?;
     let list = match &backend {
         SessionBackend::Remote(remote) => remote.get::<ToolsetList>(&["toolsets"], &[]).await,
-        SessionBackend::Embedded(_, sessions, _) => Ok(present_sessions::toolsets(sessions)),
+        SessionBackend::Embedded(_, sessions, _) => {
+            Ok(present_sessions::toolsets(sessions, &LiveAccess::default()))
+        }
     };
     backend.close().await;
     let list = list?;

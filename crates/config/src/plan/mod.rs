@@ -9,6 +9,7 @@ mod caller_headers;
 mod discovery;
 pub(crate) mod endpoint;
 mod gateway;
+mod grant;
 mod names;
 mod oauth;
 mod prompt_tool;
@@ -141,7 +142,7 @@ impl Planner<'_> {
         let mut toolsets = self.toolsets(config, &sound, &members);
         let gateway = self.gateway(config, &sound, &toolsets);
         toolsets.hide_denied_servers(&gateway.deny_toolsets);
-        let security = self.security(config, &sound);
+        let security = self.security(config, &sound, &members, &toolsets);
         self.check_account_storage(config, &servers, gateway.public_url.as_ref());
         let providers = self.providers(config, &sound);
         self.check_prompt_providers(&tools, config);
@@ -229,6 +230,7 @@ impl Planner<'_> {
             queue_timeout: self.duration(at, "queue_timeout", raw.queue_timeout),
             inactivity_timeout: self.duration(at, "inactivity_timeout", raw.inactivity_timeout),
             max_result_bytes: raw.max_result_bytes,
+            rate: self.rate(at, raw.rate.as_deref()),
         }
     }
 }
@@ -241,6 +243,7 @@ struct RawLimits {
     queue_timeout: Option<RawDuration>,
     inactivity_timeout: Option<RawDuration>,
     max_result_bytes: Option<u64>,
+    rate: Option<String>,
 }
 
 /// The valid entries of a list, each with its position.

@@ -10,15 +10,24 @@ use switchboard_model::{
 };
 use url::Url;
 
+use super::names::Names;
+use super::toolset::{Member, Toolsets, may_discover, server_names};
 use super::{At, Planner};
 use crate::problem::ConfigProblem;
 use crate::raw::RawJwt;
 
 impl Planner<'_> {
-    pub(super) fn security(&mut self, config: &At<'_>, sound: &Json) -> SecurityPlan {
+    pub(super) fn security(
+        &mut self,
+        config: &At<'_>,
+        sound: &Json,
+        members: &[Member],
+        sets: &Toolsets,
+    ) -> SecurityPlan {
         let Some(at) = config.get("security") else { return SecurityPlan::default() };
         let raw = serde_json::from_value::<RawJwt>(sound["security"]["jwt"].clone()).ok();
-        let jwt = raw.and_then(|raw| self.jwt(&at.get("jwt")?, raw));
+        let servers = server_names(members, may_discover(config));
+        let jwt = raw.and_then(|raw| self.jwt(&at.get("jwt")?, raw, &servers, &sets.names));
         SecurityPlan {
             allowed_hosts: self.each(&at, "allowed_hosts", host, HOST_HELP),
             allowed_origins: self.each(&at, "allowed_origins", origin, ORIGIN_HELP),
@@ -72,7 +81,8 @@ impl Planner<'_> {
         all
     }
 
-    fn jwt(&mut self, at: &At<'_>, raw: RawJwt) -> Option<JwtPlan> {
+    fn jwt(&mut self, at: &At<'_>, raw: RawJwt, servers: &Names, sets: &Names) -> Option<JwtPlan> {
+        let grants = self.jwt_grants(at, raw.grants, raw.default_grant, servers, sets);
         let issuer = raw.issuer.filter(|text| self.address(at, "issuer", text).is_some());
         let jwks = self.jwks(at, raw.jwks_url.as_deref(), raw.jwks_file.as_deref());
         let leeway = self.duration(at, "leeway", raw.leeway);
@@ -90,6 +100,7 @@ impl Planner<'_> {
             required_scopes,
             leeway: leeway.unwrap_or(DEFAULT_JWT_LEEWAY),
             resource: resource?,
+            grants,
         })
     }
 

@@ -194,6 +194,7 @@ impl Planner<'_> {
             queue_timeout: raw.queue_timeout,
             inactivity_timeout: raw.inactivity_timeout,
             max_result_bytes: raw.max_result_bytes,
+            rate: raw.rate,
         };
         self.limits(&at, limits)
     }

@@ -41,6 +41,7 @@ impl Planner<'_> {
             queue_timeout: raw.queue_timeout,
             inactivity_timeout: raw.inactivity_timeout,
             max_result_bytes: raw.max_result_bytes,
+            rate: raw.rate,
         };
         let limits = self.limits(at, limits);
         Some(ToolEntry {

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use switchboard_auth::Principal;
 use switchboard_config::{ConfigInput, ExposureSource, SourceFile, load, resolve_exposure};
 use switchboard_mcp_server::{Gateway, GatewayBody, HttpRequest, Route};
-use switchboard_model::{Caller, Face, Identity, Plan, Role};
+use switchboard_model::{Caller, Face, Identity, LiveAccess, Plan, Role};
 use switchboard_runtime::{
     Board, BoardOptions, ExposureRule, LocalTools, Memory, SignInPages, StartingBoard,
 };
@@ -259,6 +259,7 @@ impl World {
             role: Role::Client,
             name: Some(name.into()),
             identity: Arc::new(Identity::of_key(id, &name.into(), None)),
+            access: LiveAccess::default(),
         };
         Self { principal, ..self.clone() }
     }

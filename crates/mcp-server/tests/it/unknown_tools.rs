@@ -2,7 +2,7 @@
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
-use switchboard_model::{Caller, Face};
+use switchboard_model::{Caller, Face, LiveAccess};
 use switchboard_sessions::{ApiTools, Change, OwnServer, SessionCall, SessionReply};
 use switchboard_test_support::{Fault, ScriptedServer, Stage, Tool};
 
@@ -89,6 +89,7 @@ async fn a_list_that_does_not_come_holds_nobody_up_for_long() {
 
 #[tokio::test]
 async fn the_http_api_finds_it_too_and_asks_no_hidden_server_for_clients() {
+    let all = LiveAccess::default();
     let shop = ScriptedServer::builder().tools([Tool::new("old")]).start().await;
     let vault = ScriptedServer::builder().tools([Tool::new("open")]).start().await;
     let gateway = "{deny_toolsets: [vault]}";
@@ -97,11 +98,11 @@ async fn the_http_api_finds_it_too_and_asks_no_hidden_server_for_clients() {
     vault.set_tools([Tool::new("open"), Tool::new("fresh")]);
     let (shops, vaults) = (shop.stats().list_count, vault.stats().list_count);
     let rows = [
-        ("shop.fresh", ApiTools::Permitted, true),
-        ("shop.nope", ApiTools::Permitted, false),
+        ("shop.fresh", ApiTools::Permitted(&all), true),
+        ("shop.nope", ApiTools::Permitted(&all), false),
         ("shop.nope", ApiTools::All, false),
-        ("vault.open", ApiTools::Permitted, false),
-        ("vault.fresh", ApiTools::Permitted, false),
+        ("vault.open", ApiTools::Permitted(&all), false),
+        ("vault.fresh", ApiTools::Permitted(&all), false),
     ];
     for (name, among, expected) in rows {
         assert_eq!(world.sessions.finds_for_api(name, among).await, expected, "{name} {among:?}");
@@ -109,7 +110,7 @@ async fn the_http_api_finds_it_too_and_asks_no_hidden_server_for_clients() {
     assert_eq!(shop.stats().list_count, shops + 1, "one listing for all of them");
     assert_eq!(vault.stats().list_count, vaults, "nothing is done for a hidden server");
     assert!(world.sessions.finds_for_api("vault.fresh", ApiTools::All).await);
-    assert!(!world.sessions.finds_for_api("vault.fresh", ApiTools::Permitted).await);
+    assert!(!world.sessions.finds_for_api("vault.fresh", ApiTools::Permitted(&all)).await);
 }
 
 #[tokio::test]

@@ -142,14 +142,11 @@ async fn words_of_a_newer_version_are_shown_or_refused_but_never_guessed() {
     )
     .await
     .unwrap();
-    sqlx::query("UPDATE calls SET outcome = 'rate_limited'").execute(&raw).await.unwrap();
+    sqlx::query("UPDATE calls SET outcome = 'too_cold'").execute(&raw).await.unwrap();
     let calls = store.recent_calls(&CallFilter::newest(9)).await.unwrap();
     let shown: Vec<_> = calls.iter().map(|call| (call.outcome, call.message.as_deref())).collect();
     let internal = CallOutcome::Failed(CallErrorKind::Internal);
-    assert_eq!(
-        shown,
-        [(internal, Some("rate_limited: too often")), (internal, Some("rate_limited"))]
-    );
+    assert_eq!(shown, [(internal, Some("too_cold: too often")), (internal, Some("too_cold"))]);
 
     sqlx::query("UPDATE calls SET face = 'telepathy'").execute(&raw).await.unwrap();
     let error = store.recent_calls(&CallFilter::newest(9)).await.unwrap_err();

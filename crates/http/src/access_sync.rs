@@ -1,0 +1,92 @@
+//! Keeps what credentials grant in step with the keys, the configuration and the sessions.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use switchboard_auth::Gatekeeper;
+use switchboard_model::Plan;
+use switchboard_sessions::SessionService;
+use tokio::sync::watch;
+
+use crate::board_place::{BoardPlace, StartedParts};
+use crate::server_state::Shared;
+use crate::sign_in_pages::PagesOf;
+
+/// How often API keys are read from the store.
+const READ_KEYS_EVERY: Duration = Duration::from_secs(2);
+
+/// The grants of the current configuration, given to the gatekeeper when they have changed.
+#[derive(Debug, Default)]
+pub(crate) struct CurrentGrants(ArcSwapOption<Plan>);
+
+impl CurrentGrants {
+    /// Applies the grants of the configuration in force. Cheap while the configuration stays the same.
+    pub(crate) fn apply(&self, place: &BoardPlace, gatekeeper: &Gatekeeper) {
+        let Some(board) = place.board() else { return };
+        let plan = board.plan();
+        if self.0.load().as_ref().is_some_and(|known| Arc::ptr_eq(known, &plan)) {
+            return;
+        }
+        if let Some(jwt) = &plan.security.jwt {
+            gatekeeper.set_grants(&jwt.grants);
+        }
+        self.0.store(Some(plan));
+    }
+}
+
+/// Reads the keys at intervals, so that a revoked key stops working within seconds and its event streams end. Sessions
+/// follow each change of what their owners may use.
+pub(crate) async fn watch_access(shared: Shared, pages: PagesOf) {
+    let (gatekeeper, leases) = (shared.gatekeeper.clone(), shared.leases.clone());
+    let mut interval = tokio::time::interval(READ_KEYS_EVERY);
+    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    interval.reset();
+    let mut versions = gatekeeper.access_versions();
+    let mut plans: Option<watch::Receiver<u64>> = None;
+    let mut is_announced = false;
+    loop {
+        if !is_announced {
+            let starting = pages.started(&gatekeeper);
+            is_announced = tokio::time::timeout(READ_KEYS_EVERY, starting).await.is_ok();
+        }
+        pages.announce(&gatekeeper);
+        tokio::select! {
+            _ = interval.tick() => {
+                if let Err(error) = gatekeeper.refresh().await {
+                    tracing::error!(%error, "the API keys could not be read; those that were read before remain valid");
+                }
+                leases.check(&gatekeeper).await;
+                pages.close_gone_owners();
+                if let (None, Some(parts)) = (&plans, shared.board.started()) {
+                    plans = Some(parts.board.versions());
+                    note_keys(&gatekeeper, &parts.sessions);
+                }
+            }
+            Ok(()) = versions.changed() => {
+                if let Some(StartedParts { sessions, .. }) = shared.board.started() {
+                    note_keys(&gatekeeper, sessions);
+                    sessions.access_changed();
+                }
+            }
+            () = changed(&mut plans) => shared.grants.apply(&shared.board, &gatekeeper),
+        }
+    }
+}
+
+fn note_keys(gatekeeper: &Gatekeeper, sessions: &SessionService) {
+    for (principal, access) in gatekeeper.key_access() {
+        sessions.note_access(&principal, &access);
+    }
+}
+
+/// Completes when a snapshot was published; never while the board starts.
+async fn changed(versions: &mut Option<watch::Receiver<u64>>) {
+    let ended = match versions {
+        Some(versions) => versions.changed().await.is_err(),
+        None => true,
+    };
+    if ended {
+        std::future::pending().await
+    }
+}
