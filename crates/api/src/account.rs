@@ -74,7 +74,7 @@ impl std::fmt::Debug for AccountToken {
 
 /// The result of a sign-out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct SignedOut {
+pub struct SignOutView {
     #[schema(example = "tracker")]
     pub server: String,
     /// Whether there was an account.

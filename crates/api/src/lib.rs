@@ -15,7 +15,7 @@ mod session;
 mod source;
 mod tool;
 
-pub use account::{AccountList, AccountToken, AccountView, SignInView, SignedOut};
+pub use account::{AccountList, AccountToken, AccountView, SignInView, SignOutView};
 pub use agent::{
     AgentFrameworkView, AgentLimitsView, AgentList, AgentServerView, AgentSummary, AgentView,
 };

@@ -5,7 +5,7 @@ use axum::extract::Extension;
 use axum::http::StatusCode;
 use jiff::Timestamp;
 use serde::Deserialize;
-use switchboard_api::{AccountList, AccountToken, AccountView, SignInView, SignedOut};
+use switchboard_api::{AccountList, AccountToken, AccountView, SignInView, SignOutView};
 use switchboard_auth::{Principal, Role};
 use switchboard_model::{ConnectError, Face, Secret, ServerName};
 use switchboard_runtime::{AccountState, FlowEnd, SignInPrompt};
@@ -183,7 +183,7 @@ pub(crate) async fn set_token(
     tag = "accounts",
     params(AccountServer),
     responses(
-        (status = 200, description = "Whether there was an account.", body = SignedOut),
+        (status = 200, description = "Whether there was an account.", body = SignOutView),
         Guarded,
         BadRequest,
         UnknownAccountServer,
@@ -195,11 +195,11 @@ pub(crate) async fn sign_out(
     Ready(board): Ready,
     Extension(principal): Extension<Principal>,
     FromPath(AccountServer { server }): FromPath<AccountServer>,
-) -> Result<Json<SignedOut>, ProblemResponse> {
+) -> Result<Json<SignOutView>, ProblemResponse> {
     let signed_out =
         board.sign_out(&ServerName::new(server.as_str()), &principal.caller(Face::Http)).await;
     let signed_out = signed_out.map_err(|error| refused(&error))?;
-    Ok(Json(SignedOut { server, signed_out }))
+    Ok(Json(SignOutView { server, signed_out }))
 }
 
 fn sign_in(prompt: &SignInPrompt) -> SignInView {

@@ -42,7 +42,7 @@ pub(crate) struct Submitted {
 
 /// What an authorization server sends with the browser.
 #[derive(Deserialize)]
-pub(crate) struct Answer {
+pub(crate) struct CallbackQuery {
     state: Option<String>,
     code: Option<String>,
     iss: Option<String>,
@@ -151,7 +151,7 @@ async fn store_token(board: &Board, flow: &ConnectFlow, token: &Secret) -> Respo
 pub(crate) async fn callback(
     Ready(board): Ready,
     headers: HeaderMap,
-    FromQuery(answer): FromQuery<Answer>,
+    FromQuery(answer): FromQuery<CallbackQuery>,
 ) -> Response {
     let flow = answer.state.as_deref().and_then(|state| board.accounts().flow_of_state(state));
     let Some(flow) = flow.filter(|flow| flow.end() == FlowEnd::Open) else {

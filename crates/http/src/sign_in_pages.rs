@@ -9,7 +9,6 @@ use switchboard_runtime::SignInPages;
 use url::Url;
 
 use crate::board_place::BoardPlace;
-use crate::server::is_loopback;
 
 /// How often it is checked whether the board has started.
 const STARTED: Duration = Duration::from_millis(100);
@@ -38,7 +37,7 @@ impl PagesOf {
     pub(crate) fn announce(&self, gatekeeper: &Gatekeeper) {
         let Some(board) = self.board.board() else { return };
         let local = || {
-            let address = self.listener.filter(is_loopback)?;
+            let address = self.listener.filter(|it| it.ip().to_canonical().is_loopback())?;
             Url::parse(&format!("http://{address}")).ok()
         };
         if let Some(base) = board.plan().gateway.public_url.clone().or_else(local) {

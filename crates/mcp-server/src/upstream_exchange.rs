@@ -30,6 +30,7 @@ use crate::outcome::{self, COMPLETE, Outcome};
 use crate::request_context::{ForwardedParams, RequestContext, Task, UpstreamOperation};
 
 mod elicitation;
+mod foreign_page;
 mod sign_in;
 
 pub(crate) use elicitation::{Answered, answered_or_withdrawn, late, withdrawal};
@@ -371,6 +372,11 @@ impl UpstreamExchange {
                     && rpc.code == code::LEGACY_URL_ELICITATION_REQUIRED =>
             {
                 self.want_urls(&rpc)
+            }
+            UpstreamResult::Call(Err(CallFailed { rpc: Some(rpc), .. }))
+                if rpc.code == code::LEGACY_URL_ELICITATION_REQUIRED && self.imitates(&rpc) =>
+            {
+                Some(self.failed(foreign_page::IMITATES))
             }
             UpstreamResult::Call(Err(CallFailed { error, sign_in: Some(prompt), .. })) => {
                 let refusal = outcome::of_failed_call(era, error.into());

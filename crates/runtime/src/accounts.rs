@@ -61,7 +61,7 @@ struct FlowTopic {
 
 /// Why a flow is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asking {
+enum FlowReason {
     /// A call needs it. The person is not asked again and again.
     ForCall,
     /// The person wants it.
@@ -113,8 +113,9 @@ impl Accounts {
     ) -> Option<SignInPrompt> {
         let owner = server.account_owner(client).ok().filter(|_| server.has_owners())?;
         let person = client.person.clone()?;
-        let prompted =
-            self.open_flow(server, owner, person, client.program.clone(), Asking::ForCall).await;
+        let prompted = self
+            .open_flow(server, owner, person, client.program.clone(), FlowReason::ForCall)
+            .await;
         prompted.inspect_err(|error| tracing::debug!(%error, "no sign-in page")).ok()
     }
 
@@ -137,7 +138,7 @@ impl Accounts {
             return Err(ConnectError::new(Kind::Protocol, message).with_hint(hint));
         }
         let (person, program) = (caller.person().clone(), caller.client.name.clone());
-        self.open_flow(server, owner, person, program, Asking::OnRequest).await
+        self.open_flow(server, owner, person, program, FlowReason::OnRequest).await
     }
 
     async fn open_flow(
@@ -146,7 +147,7 @@ impl Accounts {
         owner: GrantOwner,
         person: Arc<str>,
         client: Option<Arc<str>>,
-        asking: Asking,
+        asking: FlowReason,
     ) -> Result<SignInPrompt, ConnectError> {
         let spec = server.spec();
         let Some(pages) = self.pages() else {
@@ -192,7 +193,7 @@ impl Flows {
     fn enter(
         &mut self,
         topic: FlowTopic,
-        asking: Asking,
+        asking: FlowReason,
         make: impl FnOnce() -> ConnectFlow,
     ) -> (Arc<ConnectFlow>, bool) {
         let now = Instant::now();
@@ -202,7 +203,7 @@ impl Flows {
             self.asked.clear();
         }
         let is_repeated = self.asked.contains_key(&topic);
-        if asking == Asking::ForCall {
+        if asking == FlowReason::ForCall {
             self.asked.entry(topic.clone()).or_insert(now);
         }
         let open = self

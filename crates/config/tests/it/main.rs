@@ -1,5 +1,6 @@
 //! Tests of the crate's public interface.
 
+mod accounts;
 mod agents;
 mod arguments;
 mod bad_input;

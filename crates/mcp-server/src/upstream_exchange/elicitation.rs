@@ -16,6 +16,7 @@ use switchboard_runtime::RpcError;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::foreign_page::foreign_page;
 use super::{ExchangeStep, UpstreamExchange};
 use crate::client::{Client, ClientReply};
 use crate::outcome::{self, Outcome};
@@ -77,7 +78,14 @@ impl UpstreamExchange {
             refuse(reply, code::METHOD_NOT_FOUND, "this request method is not supported");
             return None;
         };
-        let params = params.map(without_progress_token);
+        let params = match params.map(without_progress_token).map(|params| self.foreign(params)) {
+            Some(Err(why)) => {
+                refuse(reply, code::INVALID_PARAMS, why);
+                return None;
+            }
+            Some(Ok(params)) => Some(params),
+            None => None,
+        };
         let can_answer = self.context.capabilities.meet(need);
         match self.context.client.clone() {
             Some(client) if can_answer && self.context.can_stream => {
@@ -107,6 +115,17 @@ impl UpstreamExchange {
                 None
             }
         }
+    }
+
+    /// The parameters of a server's request, as the client may get them.
+    fn foreign(&self, params: JsonText) -> Result<JsonText, &'static str> {
+        let pages = self.gateway.board.accounts().pages();
+        foreign_page(params, self.operation.server(), pages.as_ref().map(|pages| &pages.base))
+    }
+
+    /// Whether the error of a server names a page of the board.
+    pub(super) fn imitates(&self, error: &RpcError) -> bool {
+        urls_of(error).into_iter().any(|page| self.foreign(page).is_err())
     }
 
     /// The reason why the client cannot be asked.
@@ -217,6 +236,14 @@ impl UpstreamExchange {
         let Some((members, requests, needs)) = read else {
             return Some(self.failed("the server's `input_required` result is invalid"));
         };
+        let changed = match self.foreign_requests(&requests, &needs) {
+            Ok(changed) => changed,
+            Err(why) => return Some(self.failed(why)),
+        };
+        if let Some(changed) = changed {
+            let rest = without_member(result, "inputRequests");
+            return self.want_input(&with_members(&rest, &[("inputRequests", &changed)]));
+        }
         let Some(client) = self.context.client.clone() else {
             let mut needs = needs.into_iter().flatten();
             let missing = needs.find(|need| !self.context.capabilities.meet(*need));
@@ -264,13 +291,42 @@ impl UpstreamExchange {
         None
     }
 
+    /// The requests of a stateless-era server, if a page in them must be marked.
+    fn foreign_requests(
+        &self,
+        requests: &Members<'_>,
+        needs: &[Option<Need>],
+    ) -> Result<Option<String>, &'static str> {
+        if !needs.contains(&Some(Need::Url)) {
+            return Ok(None);
+        }
+        let mut all = serde_json::Map::new();
+        let mut is_changed = false;
+        for (key, wanted) in requests.iter() {
+            let mut wanted: serde_json::Value = serde_json::from_str(wanted).unwrap_or_default();
+            let before = JsonText::from(&wanted["params"]);
+            let after = self.foreign(before.clone())?;
+            if after.as_str() != before.as_str() {
+                wanted["params"] = after.parse();
+                is_changed = true;
+            }
+            all.insert(key.to_owned(), wanted);
+        }
+        Ok(is_changed.then(|| serde_json::Value::Object(all).to_string()))
+    }
+
     /// Handles the error of a session-era server that requires URLs to be opened first. The stateless era has no such error:
     /// the client is asked to open them, and the operation is repeated when it returns.
     pub(super) fn want_urls(&mut self, error: &RpcError) -> Option<Outcome> {
         if !self.context.capabilities.meet(Need::Url) {
             return Some(outcome::missing_capability(Need::Url));
         }
-        let pages = urls_of(error);
+        let pages: Result<Vec<_>, _> =
+            urls_of(error).into_iter().map(|page| self.foreign(page)).collect();
+        let pages = match pages {
+            Ok(pages) => pages,
+            Err(why) => return Some(self.failed(why)),
+        };
         self.rounds += 1;
         if pages.is_empty() || self.rounds > MAX_ROUNDS || !self.operation.can_be_asked_again() {
             let message = format!("the server needs URLs to be opened first: {}", error.message);
