@@ -608,8 +608,17 @@ pub(crate) enum AuthCommand {
         #[arg(long)]
         no_browser: bool,
     },
-    /// Which servers use OAuth, and which are signed in
-    Status,
+    /// Store your own token for a server with `auth.bearer: {per: user}`; it is read from the standard input
+    Set {
+        /// The name of the server in the configuration
+        server: String,
+    },
+    /// Which servers use OAuth, and which are signed in; with --url, your own accounts at its servers
+    Status {
+        /// With --url, show the accounts of all owners; needs the role operator
+        #[arg(long)]
+        all: bool,
+    },
     /// Delete the tokens of a server
     Logout {
         /// The name of the server in the configuration

@@ -3,6 +3,7 @@
 
 mod args;
 mod backend;
+mod browser;
 mod calls_args;
 mod commands;
 mod data_dir;

@@ -143,6 +143,23 @@ impl Remote {
         self.send(request.header(ACCEPT, EVENT_STREAM)).await
     }
 
+    /// Stores something; the response has no body.
+    pub(crate) async fn put_only(
+        &self,
+        path: &[&str],
+        body: &impl Serialize,
+    ) -> Result<(), Failure> {
+        self.send(self.http.put(self.at_named(path)?).json(body)).await.map(drop)
+    }
+
+    /// Deletes something; the response says what was there.
+    pub(crate) async fn delete_for<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+    ) -> Result<T, Failure> {
+        self.read(self.http.delete(self.at_named(path)?)).await
+    }
+
     pub(crate) async fn delete(&self, path: &[&str]) -> Result<(), Failure> {
         self.send(self.http.delete(self.at_named(path)?)).await.map(drop)
     }

@@ -65,8 +65,8 @@ pub(crate) async fn show(
         return connect_page::proof(false);
     }
     match bind(&board, &flow, browser) {
-        Ok(cookie) => with_cookie(offer(&flow).await, cookie),
-        Err(response) => response,
+        Some(cookie) => with_cookie(offer(&flow).await, cookie),
+        None => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
 }
 
@@ -91,11 +91,11 @@ pub(crate) async fn submit(
     }
     // A fresh value, so that nobody else can have set it in this browser before.
     match bind(&board, &flow, None) {
-        Ok(cookie) => {
+        Some(cookie) => {
             let again = Redirect::to(&format!("{}{PAGES}{}", base_path(&board), flow.id()));
             with_cookie(again.into_response(), cookie)
         }
-        Err(response) => response,
+        None => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
 }
 
@@ -231,14 +231,9 @@ fn done(board: &Board, flow: &ConnectFlow) -> Response {
     connect_page::message(StatusCode::OK, "Signed in", &text)
 }
 
-/// Lets the browser take part. Returns the cookie that it must keep.
-fn bind(
-    board: &Board,
-    flow: &ConnectFlow,
-    browser: Option<String>,
-) -> Result<HeaderValue, Response> {
-    let value = browser.or_else(switchboard_runtime::random_text);
-    let value = value.ok_or_else(|| StatusCode::INTERNAL_SERVER_ERROR.into_response())?;
+/// Lets the browser take part. Returns the cookie that it must keep; `None` if the system has no randomness.
+fn bind(board: &Board, flow: &ConnectFlow, browser: Option<String>) -> Option<HeaderValue> {
+    let value = browser.or_else(switchboard_runtime::random_text)?;
     flow.bind(&value);
     let (name, secure) = if is_https(board) {
         (format!("__Host-{COOKIE}"), "; Secure")
@@ -247,7 +242,7 @@ fn bind(
     };
     let age = FLOW_LIFETIME.as_secs();
     let cookie = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={age}{secure}");
-    HeaderValue::try_from(cookie).map_err(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
+    HeaderValue::try_from(cookie).ok()
 }
 
 fn with_cookie(mut response: Response, cookie: HeaderValue) -> Response {

@@ -380,12 +380,12 @@ impl UpstreamExchange {
             }
             UpstreamResult::Call(Err(CallFailed { error, sign_in: Some(prompt), .. })) => {
                 let refusal = outcome::of_failed_call(era, error.into());
-                self.want_sign_in(*prompt, refusal)
+                self.want_sign_in(&prompt, refusal)
             }
             UpstreamResult::Pass(Err(PassFailure::SignIn(prompt))) => {
                 let refusal =
                     outcome::of_failed_pass(era, PassFailure::SignIn(prompt.clone()), None);
-                self.want_sign_in(*prompt, refusal)
+                self.want_sign_in(&prompt, refusal)
             }
             UpstreamResult::Call(Err(failed)) => Some(outcome::of_failed_call(era, failed)),
             UpstreamResult::Pass(Ok(result)) => {

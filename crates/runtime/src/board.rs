@@ -109,6 +109,7 @@ impl Board {
 
     /// Starts to connect all servers. The board has no tools until [`StartingBoard::finish`] has admitted them; faces
     /// may subscribe to its snapshots in the meantime.
+    #[expect(clippy::too_many_lines, reason = "one line for each part of the board")]
     pub async fn open(plan: Plan, options: BoardOptions) -> Result<StartingBoard, StartError> {
         let exposure = options.exposure.decide(&plan).map_err(StartError::exposure)?;
         if !exposure.reason.is_empty() {

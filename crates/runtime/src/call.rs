@@ -239,6 +239,7 @@ impl Board {
         accounting.close(result).await
     }
 
+    #[expect(clippy::too_many_lines, reason = "the steps of a call, in their order")]
     async fn run(
         &self,
         published: &Snapshot,
@@ -348,17 +349,12 @@ impl Board {
         tool: &CatalogTool,
         client: &ClientProfile,
     ) -> CallFailed {
-        match self.accounts.prompt(server, client).await {
-            Some(prompt) => CallFailed {
-                error: needs_sign_in(tool).with_sign_in(prompt.page.clone()),
-                rpc: None,
-                sign_in: Some(Box::new(prompt)),
-            },
-            None => {
-                let hint = format!("`switchboard auth login {}` signs in", server.spec().name);
-                needs_sign_in(tool).with_operator_hint(hint).into()
-            }
+        if let Some(prompt) = self.accounts.prompt(server, client).await {
+            let error = needs_sign_in(tool).with_sign_in(prompt.page.clone());
+            return CallFailed { error, rpc: None, sign_in: Some(Box::new(prompt)) };
         }
+        let hint = format!("`switchboard auth login {}` signs in", server.spec().name);
+        needs_sign_in(tool).with_operator_hint(hint).into()
     }
 
     /// The server of a tool, with a token that keeps it from being retired; `None` for a local tool.
@@ -682,6 +678,7 @@ async fn run_upstream(
 }
 
 /// Reads a server's response as a tool result, or as a failure if it is not one.
+#[expect(clippy::result_large_err, reason = "a failure is moved once, as a result is")]
 fn read_answer(tool: &CatalogTool, json: Bytes) -> Result<RawCallResult, CallFailed> {
     let refuse = |reason: &str| {
         let message = format!("{} gave no result: {reason}", described(tool));

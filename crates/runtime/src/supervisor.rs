@@ -194,7 +194,7 @@ async fn open_with_account(
                 return Ok(opened);
             }
             Err(error) if error.kind == Kind::SignIn && server.has_owners() => {
-                refused = Some(error)
+                refused = Some(error);
             }
             Err(error) => return Err(error),
         }

@@ -1,6 +1,6 @@
 //! `auth`: signs in to MCP servers, and out. It changes the store directly; a running instance reads it too.
 
-use std::process::{ExitCode, Stdio};
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,15 +8,18 @@ use comfy_table::Cell;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use switchboard_mcp_client::challenge_request;
-use switchboard_model::{ConnectError, GrantId, ServerPlan};
-use switchboard_oauth::{GrantState, Renewal, SignIn, SignInState, TokenStore};
+use switchboard_model::{ConnectError, GrantId, GrantOwner, Identity, Secret, ServerPlan};
+use switchboard_oauth::{GrantState, Renewal, SignIn, SignInState, TokenStore, stored_token};
 use switchboard_outbound::HttpPool;
 use switchboard_runtime::StoredTokens;
 
+use super::auth_remote;
 use crate::args::{AuthCommand, Globals};
+use crate::browser::open_browser;
 use crate::embedded::{find_server, load_config, open_store_with};
 use crate::failure::Failure;
 use crate::output::{Output, cell, state_cell};
+use crate::remote::Remote;
 
 /// How long a sign-in in the browser may take.
 const PATIENCE: Duration = Duration::from_mins(15);
@@ -28,12 +31,9 @@ pub(crate) async fn run(
     wanted: &AuthCommand,
     output: Output,
 ) -> Result<ExitCode, Failure> {
-    if globals.url.is_some() {
-        let way_out = "run this where the instance runs, without --url and SWITCHBOARD_URL, and with its --data-dir";
-        return Err(Failure::usage(
-            "sign-ins are kept where the data directory is, not made through a running instance",
-        )
-        .with_hint(Some(way_out.into())));
+    if let Some(url) = &globals.url {
+        auth_remote::run(&Remote::new(url)?, wanted, output).await?;
+        return Ok(ExitCode::SUCCESS);
     }
     let plan = load_config(globals, output)?.plan;
     let keys = &plan.security.store_keys;
@@ -46,7 +46,14 @@ pub(crate) async fn run(
             store.close().await;
             signed_in?;
         }
-        AuthCommand::Status => {
+        AuthCommand::Set { server } => {
+            let server = find_server(&plan, server)?;
+            let store = open_store_with(globals, keys).await?;
+            let stored = set(server, &StoredTokens::new(store.clone()), output).await;
+            store.close().await;
+            stored?;
+        }
+        AuthCommand::Status { .. } => {
             let store = open_store_with(globals, keys).await?;
             status(&plan.servers, &StoredTokens::new(store.clone()), output).await?;
             store.close().await;
@@ -104,12 +111,19 @@ async fn login(
     Ok(())
 }
 
-/// Opens the URL in a browser; returns whether that worked.
-fn open_browser(url: &str) -> bool {
-    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-    let mut command = std::process::Command::new(program);
-    command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.spawn().is_ok()
+/// Stores a token of the user of this machine, for a server with `auth.bearer.per`.
+async fn set(server: &ServerPlan, tokens: &StoredTokens, output: Output) -> Result<(), Failure> {
+    let name = &server.spec.name;
+    let token = Secret::new(auth_remote::read_token(name.as_str(), output)?);
+    let id = GrantId::of_server(name).with_owner(GrantOwner::Person(Identity::LOCAL.into()));
+    let stored = stored_token(&server.spec, &token, tokens, &id).await;
+    stored.map_err(|error| Failure::usage(error.message.clone()).with_hint(error.hint()))?;
+    if output.is_json() {
+        output.json(&json!({ "server": name.as_str(), "stored": true }));
+    } else {
+        output.note(&format!("your token for '{name}' is stored"));
+    }
+    Ok(())
 }
 
 async fn status(

@@ -12,7 +12,7 @@ use switchboard_auth::Gatekeeper;
 use switchboard_discovery::Discovery;
 use switchboard_http::{BoardPlace, HostPolicy, ServeOptions, is_loopback, present};
 use switchboard_mcp_server::Gateway;
-use switchboard_model::Plan;
+use switchboard_model::{AccountScope, Plan};
 use switchboard_runtime::{Board, LiveConfig, Memory, follow_discovery, watch_config};
 use switchboard_sessions::SessionService;
 use switchboard_store::Store;
@@ -53,6 +53,7 @@ pub(crate) async fn run(
     let gatekeeper = Gatekeeper::new(store.clone(), gatekeeper_options(&plan)).await?;
     let is_wide = !is_loopback(&wanted.listen);
     protect_sign_ins(&plan, &store, is_wide)?;
+    find_sign_in_pages(&plan, is_wide)?;
     let listener = listen(wanted.listen, &gatekeeper).await?;
     let address = listener.local_addr().map_err(|error| Failure::start(error.to_string()))?;
     let tasks = TaskTracker::new();
@@ -147,6 +148,22 @@ fn protect_sign_ins(plan: &Plan, store: &Store, is_wide: bool) -> Result<(), Fai
     .with_hint(Some(
         "set `security.store_key` to `file:/path` or `${VAR}` with a key of `openssl rand -base64 32`"
             .into(),
+    )))
+}
+
+/// Refuses accounts of users on a board that does not know the address at which their browsers reach it.
+fn find_sign_in_pages(plan: &Plan, is_wide: bool) -> Result<(), Failure> {
+    let mut servers = plan.servers.iter().map(|server| &server.spec);
+    let of_users = servers.find(|spec| spec.endpoint.account_scope() != AccountScope::Board);
+    let (Some(spec), true, None) = (of_users, is_wide, &plan.gateway.public_url) else {
+        return Ok(());
+    };
+    Err(Failure::start(format!(
+        "users sign in at '{}' on a page of this board, and the address of that page is not known",
+        spec.name
+    ))
+    .with_hint(Some(
+        "set `gateway.public_url` to the address at which browsers reach the board".into(),
     )))
 }
 

@@ -68,8 +68,8 @@ fn what_has_no_effect_or_would_be_unsafe_is_refused() {
 #[test]
 fn whose_account_is_used_is_shown_and_secrets_are_not() {
     let text = server("{oauth: {per: user, client_id: us, client_secret: s3cret}}", "");
-    let shown = load_text(&text).unwrap().effective.to_string();
+    let shown = load_text(&text).unwrap().to_yaml();
     assert!(shown.contains("per: user") && !shown.contains("s3cret"), "{shown}");
-    let shown = load_text(&server("{bearer: {per: user}}", "")).unwrap().effective.to_string();
+    let shown = load_text(&server("{bearer: {per: user}}", "")).unwrap().to_yaml();
     assert!(shown.contains("per: user"), "{shown}");
 }

@@ -252,6 +252,30 @@ async fn an_error_of_the_right_issuer_is_shown_escaped() {
 }
 
 #[tokio::test]
+async fn a_revoked_key_ends_the_use_of_its_account_within_seconds() {
+    let accounts = Accounts::start().await;
+    let (alice, operator) =
+        (accounts.of("alice").await, accounts.server.api_of("operator", Role::Operator).await);
+    accounts.sign_in(&alice, "alice").await;
+    wait_until(PATIENCE, async || (alice.post(CALL, json!({})).await.status == 200).then_some(()))
+        .await;
+    accounts.tracker.set_pause(PATIENCE);
+    let running = async { alice.post(CALL, json!({})).await };
+    let revoking = async {
+        wait_until(PATIENCE, async || (accounts.tracker.running() == 1).then_some(())).await;
+        let keys = accounts.server.store.keys().await.unwrap();
+        let key = keys.iter().find(|key| key.name == "alice").unwrap();
+        accounts.server.store.revoke_key(&key.id, 1).await.unwrap();
+    };
+    let (called, ()) = tokio::join!(running, revoking);
+    called.problem(503, "unavailable");
+    let all = operator.get("/api/v1/accounts?all=true").await.good();
+    let account = all["accounts"].as_array().unwrap().iter().find(|it| it["owner"] == "user:alice");
+    let account = account.unwrap_or_else(|| panic!("{all}"));
+    assert_eq!((&account["state"], &account["reason"]), (&json!("orphaned"), &json!("owner_gone")));
+}
+
+#[tokio::test]
 async fn people_come_from_other_sites_but_forms_do_not() {
     let accounts = Accounts::start().await;
     let alice = accounts.of("alice").await;

@@ -45,12 +45,12 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(asked: Value, expected: Result<Option<&str>, &str>) {
+    fn check(asked: &Value, expected: Result<Option<&str>, &str>) {
         let board = Url::parse("https://tools.example.com/board").unwrap();
-        let passed = foreign_page(JsonText::from(&asked), &ServerName::new("crm"), Some(&board));
+        let passed = foreign_page(JsonText::from(asked), &ServerName::new("crm"), Some(&board));
         let message = |passed: JsonText| {
             let passed: Value = serde_json::from_str(passed.as_str()).unwrap();
-            (passed != asked).then(|| passed["message"].as_str().unwrap().to_owned())
+            (passed != *asked).then(|| passed["message"].as_str().unwrap().to_owned())
         };
         let expected = expected.map(|text| text.map(str::to_owned));
         assert_eq!(passed.map(message), expected, "{asked}");
@@ -60,15 +60,15 @@ mod tests {
     fn a_server_cannot_pass_off_a_page_as_one_of_the_board() {
         let page =
             |url: &str, message: &str| json!({"mode": "url", "url": url, "message": message});
-        check(page("https://crm.example.com/a", "Please pay"), Ok(None));
-        check(page("https://tools.example.com/connect/1", "Please sign in"), Err(IMITATES));
-        check(page("https://TOOLS.example.com:443/x", "Please sign in"), Err(IMITATES));
+        check(&page("https://crm.example.com/a", "Please pay"), Ok(None));
+        check(&page("https://tools.example.com/connect/1", "Please sign in"), Err(IMITATES));
+        check(&page("https://TOOLS.example.com:443/x", "Please sign in"), Err(IMITATES));
         check(
-            page("https://tools.example.com.evil.test/connect/1", "Switchboard: sign in"),
+            &page("https://tools.example.com.evil.test/connect/1", "Switchboard: sign in"),
             Ok(Some(
                 "[This is from the MCP server \"crm\", not from Switchboard.] Switchboard: sign in",
             )),
         );
-        check(json!({"mode": "form", "message": "Switchboard?"}), Ok(None));
+        check(&json!({"mode": "form", "message": "Switchboard?"}), Ok(None));
     }
 }

@@ -37,7 +37,7 @@ impl UpstreamExchange {
     /// names the page.
     pub(super) fn want_sign_in(
         &mut self,
-        prompt: SignInPrompt,
+        prompt: &SignInPrompt,
         refusal: Outcome,
     ) -> Option<Outcome> {
         if prompt.is_repeated || !self.context.capabilities.meet(Need::Url) {

@@ -1,0 +1,11 @@
+//! Opens addresses in the browser of the user, without a shell.
+
+use std::process::Stdio;
+
+/// Opens the URL in a browser; returns whether that worked.
+pub(crate) fn open_browser(url: &str) -> bool {
+    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let mut command = std::process::Command::new(program);
+    command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().is_ok()
+}
