@@ -364,6 +364,12 @@ pub(crate) struct RawOAuth {
     /// The port of the redirect URI on this machine. Default: any free port.
     #[schemars(range(min = 1, max = 65_535), extend("examples" = [8765]))]
     pub(crate) redirect_port: Option<u16>,
+    /// The host of the redirect URI: authorization servers compare it as text with what the client was registered with.
+    #[schemars(extend("default" = "127.0.0.1"))]
+    pub(crate) redirect_host: Option<RawRedirectHost>,
+    /// The path of the redirect URI.
+    #[schemars(extend("default" = "/callback", "examples" = ["/auth/callback"]))]
+    pub(crate) redirect_path: Option<String>,
     /// Whose account a call uses. `board`: one account for all callers. `user`: the account of the person who calls;
     /// each person signs in once. `session`: an account for each session.
     #[schemars(extend("default" = "board"))]
@@ -422,6 +428,16 @@ pub(crate) enum RawAccountScope {
 pub(crate) enum RawListing {
     First,
     Board,
+}
+
+/// The host of a redirect URI on this machine.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[schemars(rename = "RedirectHost")]
+pub(crate) enum RawRedirectHost {
+    #[serde(rename = "127.0.0.1")]
+    Address,
+    #[serde(rename = "localhost")]
+    Localhost,
 }
 
 /// Limits of tools without an entry in `toolbox.tools`.

@@ -13,6 +13,7 @@ mod call_record;
 mod caller;
 mod connect_error;
 mod content_check;
+mod described_issuer;
 mod discovery;
 mod egress;
 mod gateway;
@@ -50,6 +51,7 @@ pub use content_check::{
     CheckHook, CheckMode, ContentCheckModes, ContentCheckOverlay, ContentCheckRecord,
     ContentVerdict, DEFAULT_CHECK_TIMEOUT, FailurePolicy, ThreatProtectionPlan,
 };
+pub use described_issuer::{DescribedIssuer, LoopbackRedirect, RedirectHost, TokenRequestFormat};
 pub use discovery::{
     AUTO_SOURCE, DEFAULT_FILE_REFRESH, DEFAULT_SOURCE_REFRESH, DEFAULT_SOURCE_SERVERS,
     DiscoveredFrom, DiscoveryPlan, FoundServer, GatewaySource, LeftOutServer, RegistryPlace,

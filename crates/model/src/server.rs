@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use url::{Host, Url};
 
-use crate::{CallerHeader, EgressPolicy, Secret, ServerName, redact_url};
+use crate::{CallerHeader, EgressPolicy, LoopbackRedirect, Secret, ServerName, redact_url};
 
 /// Default of `connect_timeout`, which covers connecting and the first listing.
 pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -193,8 +193,8 @@ pub struct SignInClient {
     pub secret: Option<Secret>,
     /// The URL of a client id metadata document, for authorization servers that support such documents.
     pub metadata_url: Option<Url>,
-    /// The port of the redirect URI on this machine; any free one if not configured.
-    pub redirect_port: Option<u16>,
+    /// The redirect URI on this machine.
+    pub redirect: LoopbackRedirect,
 }
 
 /// A client that was registered beforehand, and how it authenticates.

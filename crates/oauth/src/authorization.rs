@@ -13,8 +13,8 @@ use parking_lot::{Mutex, MutexGuard};
 use reqwest::{RequestBuilder, Response};
 use rmcp::transport::auth::WWWAuthenticateParams;
 use switchboard_model::{
-    ConnectError, ConnectErrorKind, GrantId, GrantOwner, OAuthGrant, OAuthSettings, OwnClient,
-    Secret, ServerName,
+    ConnectError, ConnectErrorKind, GrantId, GrantOwner, GrantPurpose, OAuthGrant, OAuthSettings,
+    OwnClient, Secret,
 };
 use switchboard_outbound::{CurrentSecret, describe_failure};
 use tokio::sync::Semaphore;
@@ -22,10 +22,13 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use url::Url;
 
+use crate::authorization_server::AuthorizationServer;
 use crate::challenge::bearer_challenge;
+use crate::discovery::discover;
 use crate::failure::unkept;
 use crate::grant::{Grant, RenewalUrgency, token_of, union, words};
 use crate::sign_in_need::{SignInCause, SignInNeed};
+use crate::token_source::TokenSource;
 use crate::token_store::TokenStore;
 
 /// How long tokens in memory are used without reading the store again: another process may sign in or out.
@@ -34,13 +37,13 @@ const BELIEVED: Duration = Duration::from_secs(5);
 /// How long a failed renewal is not tried again while the old token is still valid.
 const RETRY_PAUSE: Duration = Duration::from_secs(30);
 
-/// The OAuth state of one server for one owner.
+/// The OAuth state of one server or provider for one owner.
 #[derive(Debug)]
 pub struct Authorization {
-    pub(crate) server: ServerName,
     pub(crate) id: GrantId,
+    /// The address that the tokens are for.
     pub(crate) url: Url,
-    pub(crate) settings: OAuthSettings,
+    pub(crate) source: TokenSource,
     pub(crate) tokens: Arc<dyn TokenStore>,
     memory: Mutex<TokenState>,
     /// Lets one task refresh the token; the others find it refreshed.
@@ -93,17 +96,15 @@ impl CurrentSecret for Authorization {
 
 impl Authorization {
     pub(crate) fn new(
-        server: &ServerName,
-        owner: GrantOwner,
+        id: GrantId,
         url: &Url,
-        settings: &OAuthSettings,
+        source: TokenSource,
         tokens: Arc<dyn TokenStore>,
     ) -> Self {
         Self {
-            server: server.clone(),
-            id: GrantId::of_server(server).with_owner(owner),
+            id,
             url: url.clone(),
-            settings: settings.clone(),
+            source,
             tokens,
             memory: Mutex::default(),
             renewing: Semaphore::new(1),
@@ -111,9 +112,28 @@ impl Authorization {
         }
     }
 
-    /// Whether it belongs to this URL and these settings.
-    pub(crate) fn is_for(&self, url: &Url, settings: &OAuthSettings) -> bool {
-        self.url == *url && self.settings == *settings
+    /// Whether it belongs to this URL and this source.
+    pub(crate) fn is_for(&self, url: &Url, source: &TokenSource) -> bool {
+        self.url == *url && self.source == *source
+    }
+
+    /// The authorization server that refreshes the tokens.
+    pub(crate) async fn authorization_server(
+        &self,
+        challenge: Option<&str>,
+    ) -> Result<AuthorizationServer, ConnectError> {
+        match &self.source {
+            TokenSource::Server(_) => discover(&self.url, challenge).await?.server().await,
+            TokenSource::Described(issuer) => AuthorizationServer::described(issuer),
+        }
+    }
+
+    /// The name of the server or provider, as `auth login` takes it.
+    fn name(&self) -> &str {
+        match &self.id.purpose {
+            GrantPurpose::Server(name) => name.as_str(),
+            GrantPurpose::Provider { provider, .. } => provider,
+        }
     }
 
     /// The token for a request, if there is one. Without a token the server's challenge says what is required.
@@ -291,9 +311,12 @@ impl Authorization {
     }
 
     pub(crate) fn own_client(&self) -> Option<&OwnClient> {
-        match &self.settings.grant {
-            OAuthGrant::SignIn(_) | OAuthGrant::StoredToken => None,
-            OAuthGrant::ClientCredentials(client) => Some(client),
+        match &self.source {
+            TokenSource::Server(OAuthSettings {
+                grant: OAuthGrant::ClientCredentials(client),
+                ..
+            }) => Some(client),
+            TokenSource::Server(_) | TokenSource::Described(_) => None,
         }
     }
 
@@ -302,7 +325,9 @@ impl Authorization {
     /// again. Otherwise all are kept, because a later challenge need not repeat them.
     fn kept_scopes<'a>(&self, used: Option<&'a Arc<Grant>>) -> &'a [String] {
         let Some(used) = used else { return &[] };
-        if self.settings.scopes.is_empty() { &used.asked } else { &used.since }
+        let is_open =
+            matches!(&self.source, TokenSource::Server(settings) if settings.scopes.is_empty());
+        if is_open { &used.asked } else { &used.since }
     }
 
     /// Reads the stored tokens; those for another URL are ignored. A renewed grant that the store did not take before
@@ -311,7 +336,7 @@ impl Authorization {
         self.save_unsaved().await?;
         let kept = self.tokens.load(&self.id, None).await.map_err(|error| unkept(&error))?;
         let grant = kept.as_ref().and_then(Grant::read);
-        let grant = grant.filter(|grant| grant.is_for(&self.url, &self.settings)).map(Arc::new);
+        let grant = grant.filter(|grant| grant.fits(&self.url, &self.source)).map(Arc::new);
         let mut memory = self.memory();
         if token_of(grant.as_ref()) != token_of(memory.grant.as_ref()) {
             memory.needed = None;
@@ -349,11 +374,17 @@ impl Authorization {
         }
         if self.id.owner == GrantOwner::Board {
             tracing::warn!(
-                server = %self.server, scopes = need.scopes.join(" "),
-                "MCP server needs sign-in: run `switchboard auth login {}`", self.server
+                server = self.name(),
+                scopes = need.scopes.join(" "),
+                "MCP server needs sign-in: run `switchboard auth login {}`",
+                self.name()
             );
         } else {
-            tracing::info!(server = %self.server, cause = need.cause.as_str(), "an owner needs to sign in");
+            tracing::info!(
+                server = self.name(),
+                cause = need.cause.as_str(),
+                "an owner needs to sign in"
+            );
         }
         let noted = self.tokens.set_need(&self.id, need.write()).await;
         noted.map_err(|error| unkept(&error))
@@ -362,10 +393,10 @@ impl Authorization {
     fn needs_sign_in(&self, scopes: &[String]) -> ConnectError {
         let message = match self.id.owner {
             GrantOwner::Board => {
-                format!("needs sign-in: run `switchboard auth login {}`", self.server)
+                format!("needs sign-in: run `switchboard auth login {}`", self.name())
             }
             GrantOwner::Person(_) | GrantOwner::Session(_) => {
-                format!("needs sign-in: this account is not signed in at '{}'", self.server)
+                format!("needs sign-in: this account is not signed in at '{}'", self.name())
             }
         };
         let error = ConnectError::new(ConnectErrorKind::SignIn, message);

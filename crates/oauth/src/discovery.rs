@@ -3,18 +3,24 @@
 //! rmcp reads the metadata of the server and of its authorization server, compares the identifiers in them with the
 //! URLs they came from, and does not follow them to loopback or private addresses unless the server itself is there.
 
-use rmcp::transport::auth::{AuthError, AuthorizationManager, AuthorizationMetadata};
-use switchboard_model::{ConnectError, ConnectErrorKind, OAuthSettings, is_on_this_machine};
+use rmcp::transport::auth::{
+    AuthError, AuthorizationManager, AuthorizationMetadata, OAuthClientConfig,
+};
+use switchboard_model::{ConnectError, ConnectErrorKind, OAuthSettings};
 use switchboard_outbound::error_chain;
 use url::Url;
 
+use crate::authorization_server::{AuthorizationServer, check_pkce, endpoint as check_address};
 use crate::grant::union;
+use crate::token_client::TokenClient;
 
 /// An rmcp manager with the discovered authorization server.
 pub(crate) struct Discovered {
     pub(crate) manager: AuthorizationManager,
     pub(crate) metadata: AuthorizationMetadata,
     pub(crate) issuer: String,
+    /// The MCP server.
+    pub(crate) url: Url,
 }
 
 pub(crate) async fn discover(
@@ -38,13 +44,34 @@ pub(crate) async fn discover(
     let metadata = &resolved.metadata;
     let endpoints = [&metadata.authorization_endpoint, &metadata.token_endpoint];
     for endpoint in endpoints.into_iter().chain(&metadata.registration_endpoint) {
-        check_endpoint(endpoint)?;
+        check_address(endpoint)?;
     }
     manager.set_metadata(resolved.metadata.clone());
-    Ok(Discovered { manager, metadata: resolved.metadata, issuer })
+    Ok(Discovered { manager, metadata: resolved.metadata, issuer, url: server.clone() })
 }
 
 impl Discovered {
+    /// The authorization server for flows.
+    pub(crate) async fn server(mut self) -> Result<AuthorizationServer, ConnectError> {
+        check_pkce(&self.metadata, &self.issuer)?;
+        let resource = self.resource().await?;
+        let http = TokenClient::new(&self.url).await?;
+        AuthorizationServer::discovered(&self.metadata, &self.issuer, resource, http)
+    }
+
+    /// The `resource` of the server's metadata, or else its URL. rmcp writes it into authorization requests only.
+    async fn resource(&mut self) -> Result<String, ConnectError> {
+        let nobody = OAuthClientConfig::new("-", "http://127.0.0.1/");
+        self.manager.configure_client(nobody).map_err(|error| describe(&error))?;
+        let page = self.manager.get_authorization_url(&[]).await;
+        let page = Url::parse(&page.map_err(|error| describe(&error))?).ok();
+        let resource = page.and_then(|page| {
+            let mut pairs = page.query_pairs();
+            pairs.find(|(key, _)| key == "resource").map(|(_, value)| value.into_owned())
+        });
+        Ok(resource.unwrap_or_else(|| self.url.to_string()))
+    }
+
     /// The configured scopes, or else those that the server names; plus those that it requested later.
     pub(crate) async fn scopes(&self, settings: &OAuthSettings, more: &[String]) -> Vec<String> {
         let first = if settings.scopes.is_empty() {
@@ -56,23 +83,6 @@ impl Discovered {
     }
 }
 
-/// Checks that an endpoint uses https or is on this machine: codes, secrets and tokens are sent in the clear only
-/// there.
-fn check_endpoint(endpoint: &str) -> Result<(), ConnectError> {
-    let is_safe = Url::parse(endpoint).is_ok_and(|url| match url.scheme() {
-        "https" => true,
-        "http" => is_on_this_machine(&url),
-        _ => false,
-    });
-    if is_safe {
-        return Ok(());
-    }
-    let message = format!("the authorization server names {endpoint:?}, which is not safe to use");
-    Err(ConnectError::new(ConnectErrorKind::Protocol, message).with_operator_hint(
-        "the endpoints of OAuth must be https, unless they are on this machine",
-    ))
-}
-
 /// Converts an error of rmcp.
 pub(crate) fn describe(error: &AuthError) -> ConnectError {
     let kind = match error {
@@ -80,26 +90,4 @@ pub(crate) fn describe(error: &AuthError) -> ConnectError {
         _ => ConnectErrorKind::Protocol,
     };
     ConnectError::new(kind, error_chain(error))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_endpoint_beyond_this_machine_is_https() {
-        let rows = [
-            ("https://as/authorize", true),
-            ("http://as/authorize", false),
-            ("http://10.0.0.1/authorize", false),
-            ("http://127.0.0.1/authorize", true),
-            ("http://localhost:8080/authorize", true),
-            ("http://[::1]/authorize", true),
-            ("file:///etc/passwd", false),
-            ("/authorize", false),
-        ];
-        for (endpoint, is_safe) in rows {
-            assert_eq!(check_endpoint(endpoint).is_ok(), is_safe, "{endpoint}");
-        }
-    }
 }

@@ -10,6 +10,7 @@ use serde_json::Value;
 use switchboard_model::{OAuthGrant, OAuthSettings, Secret};
 use url::Url;
 
+use crate::token_source::TokenSource;
 use crate::token_store::StoredGrant;
 
 /// The issuer in the rows of tokens that owners store themselves.
@@ -44,6 +45,9 @@ pub struct Grant {
     /// named at first.
     #[serde(default)]
     pub(crate) since: Vec<String>,
+    /// The ID token of the last answer that had one.
+    #[serde(default)]
+    pub(crate) id_token: Option<String>,
     /// When the access token is to be renewed, before it expires.
     #[serde(default)]
     pub(crate) renew_at_ms: Option<i64>,
@@ -89,10 +93,21 @@ impl Grant {
         is_same_kind && self.server_url == server.as_str()
     }
 
+    /// Whether it was issued for this URL, from this source.
+    pub(crate) fn fits(&self, url: &Url, source: &TokenSource) -> bool {
+        match source {
+            TokenSource::Server(settings) => self.is_for(url, settings),
+            TokenSource::Described(issuer) => {
+                !self.is_own && self.server_url == url.as_str() && self.issuer == issuer.name()
+            }
+        }
+    }
+
     /// Takes over the response of a token endpoint. Only bearer tokens are accepted.
     pub(crate) fn take(&mut self, answer: &Value, now_ms: i64) -> Result<(), String> {
         let text = |key: &str| answer.get(key).and_then(Value::as_str).map(str::to_owned);
-        if !text("token_type").is_some_and(|kind| kind.eq_ignore_ascii_case("bearer")) {
+        // Some providers leave it out.
+        if text("token_type").is_some_and(|kind| !kind.eq_ignore_ascii_case("bearer")) {
             return Err("the authorization server issued a token that is not a bearer token".into());
         }
         let token = text("access_token").filter(|token| header(token).is_some());
@@ -102,6 +117,7 @@ impl Grant {
         self.expires_at_ms =
             lifetime.map(|seconds| now_ms.saturating_add(seconds.saturating_mul(1000)));
         self.renew_at_ms = lifetime.map(|seconds| now_ms.saturating_add(self.used_for_ms(seconds)));
+        self.id_token = text("id_token").or(self.id_token.take());
         if let Some(scope) = text("scope") {
             self.granted = words(&scope);
         }
@@ -133,6 +149,16 @@ impl Grant {
 
     pub(crate) fn is_over(&self, now_ms: i64) -> bool {
         self.expires_at_ms.is_some_and(|end| end <= now_ms)
+    }
+
+    /// The access token, for what its claims say of the account.
+    pub fn access_token(&self) -> Secret {
+        Secret::new(self.access_token.as_str())
+    }
+
+    /// The ID token, if the issuer gave one.
+    pub fn id_token(&self) -> Option<Secret> {
+        self.id_token.as_deref().map(Secret::new)
     }
 
     /// The `Authorization` header of a request; `None` if the token cannot be sent.
@@ -188,6 +214,7 @@ mod tests {
             granted: vec!["a".into()],
             is_own: false,
             since: Vec::new(),
+            id_token: None,
             renew_at_ms: None,
             version: 0,
         }

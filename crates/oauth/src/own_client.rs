@@ -51,7 +51,7 @@ pub(crate) async fn obtain(asking: Asking<'_>, now_ms: i64) -> Result<Grant, Con
         scopes.retain(|scope| scope != OFFLINE);
     }
     let config = credentials(server, client, &scopes);
-    let tokens = Arc::new(TokenClient::new(server)?);
+    let tokens = Arc::new(TokenClient::new(server).await?);
     let refused = |error: AuthError| refused(&issuer, &client.id, &error, tokens.take_outcome());
     let manager = AuthorizationManager::new_with_oauth_http_client(server.clone(), tokens.clone());
     let mut manager = manager.await.map_err(&refused)?;
@@ -73,6 +73,7 @@ pub(crate) async fn obtain(asking: Asking<'_>, now_ms: i64) -> Result<Grant, Con
         granted: scopes,
         is_own: true,
         since: more.to_vec(),
+        id_token: None,
         renew_at_ms: None,
         version: 0,
     };

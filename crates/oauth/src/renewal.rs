@@ -9,17 +9,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_model::{ConnectError, ConnectErrorKind, RenewalTurn};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
 use crate::authorization::{Authorization, TokenRequest};
 use crate::failure::unkept;
 use crate::grant::{Grant, token_of};
 use crate::own_client::{self, Asking};
-use crate::refresh::{PreparedRefresh, Refreshed};
+use crate::refresh::{Refreshed, refresh};
 use crate::sign_in_need::{SignInCause, SignInNeed};
+use crate::token_source::TokenSource;
 
-/// How long the authorization server may take to answer a refresh. Shorter than a turn.
-const LONGEST_REFRESH: Duration = Duration::from_secs(10);
 /// How often a process looks whether another one has finished.
 const POLL: Duration = Duration::from_millis(100);
 /// How long a process waits for another one. Longer than a turn: after this time its holder is gone, whatever the clock
@@ -86,9 +85,10 @@ impl Authorization {
         let challenge = again.challenge.as_deref();
         match (self.own_client(), kept) {
             (Some(client), kept) => {
+                let TokenSource::Server(settings) = &self.source else { return Ok(None) };
                 let asking = Asking {
                     server: &self.url,
-                    settings: &self.settings,
+                    settings,
                     client,
                     challenge,
                     more: &again.more,
@@ -111,22 +111,19 @@ impl Authorization {
         challenge: Option<&str>,
     ) -> Result<Option<Arc<Grant>>, ConnectError> {
         // Everything that takes time is done before the turn is taken.
-        let prepared = match PreparedRefresh::new(&self.url, kept, challenge).await? {
-            Ok(prepared) => prepared,
-            Err(cause) => {
-                self.note_refusal(kept, challenge, cause).await?;
-                return self.other_than(kept).await;
-            }
-        };
+        if kept.refresh_token.is_none() {
+            return self.other_than(kept).await;
+        }
+        let server = self.authorization_server(challenge).await?;
+        if server.issuer != kept.issuer {
+            // Neither the token nor the client is valid there.
+            self.note_refusal(kept, challenge, SignInCause::IssuerChanged).await?;
+            return self.other_than(kept).await;
+        }
         if self.take_turn(kept).await? == RenewalTurn::Changed {
             return self.other_than(kept).await;
         }
-        let refreshed = timeout(LONGEST_REFRESH, prepared.run(self.tokens.now_ms())).await;
-        let refreshed = refreshed.unwrap_or_else(|_| {
-            let message = format!("{} did not answer within 10 seconds", kept.issuer);
-            Err(ConnectError::new(ConnectErrorKind::Timeout, message))
-        });
-        match refreshed {
+        match refresh(&server, kept, self.tokens.now_ms()).await {
             Ok(Refreshed::Renewed(renewed)) => {
                 self.memory().unsaved = Some((kept.version, Arc::from(renewed)));
                 tracing::debug!(grant = %self.id, "token renewed");

@@ -1,7 +1,7 @@
 //! What the store says about a sign-in.
 
 use switchboard_model::{
-    ConnectError, ConnectErrorKind, GrantId, OAuthGrant, OAuthSettings, ServerSpec,
+    ConnectError, ConnectErrorKind, DescribedIssuer, GrantId, OAuthGrant, OAuthSettings, ServerSpec,
 };
 use url::Url;
 
@@ -117,7 +117,7 @@ pub enum GrantTarget<'a> {
     /// A server of the configuration that uses OAuth.
     Server(&'a Url, &'a OAuthSettings),
     /// An account with this address at an issuer that the configuration describes.
-    Described(&'a Url),
+    Described(&'a Url, &'a DescribedIssuer),
     /// The configuration has no such server or provider.
     Unknown,
 }
@@ -161,7 +161,9 @@ impl SignInState {
         let grant = kept.and_then(Grant::read);
         let fits = |grant: &Grant| match target {
             GrantTarget::Server(url, settings) => grant.is_for(url, settings),
-            GrantTarget::Described(url) => grant.server_url == url.as_str(),
+            GrantTarget::Described(url, issuer) => {
+                grant.server_url == url.as_str() && grant.issuer == issuer.name()
+            }
             GrantTarget::Unknown => false,
         };
         let is_orphaned = grant.as_ref().is_some_and(|grant| !fits(grant));

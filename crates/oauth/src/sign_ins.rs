@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use switchboard_model::{GrantId, GrantOwner, ServerName, ServerSpec};
+use switchboard_model::{DescribedIssuer, GrantId, GrantOwner, ServerName, ServerSpec};
+use url::Url;
 
 use crate::authorization::Authorization;
 use crate::grant::token_of;
+use crate::token_source::TokenSource;
 use crate::token_store::TokenStore;
 
 /// The interval at which a server that waits for a sign-in reads the store.
@@ -66,18 +68,33 @@ impl SignIns {
         owner: GrantOwner,
     ) -> Option<Arc<Authorization>> {
         let (url, settings) = spec.endpoint.oauth()?;
-        let id = GrantId::of_server(&spec.name).with_owner(owner.clone());
+        let id = GrantId::of_server(&spec.name).with_owner(owner);
+        Some(self.shared(id, url, TokenSource::Server(settings.clone())))
+    }
+
+    /// The shared OAuth state of an account at an issuer that the configuration describes. `url` is the address that the
+    /// tokens are for; they are not sent elsewhere.
+    pub fn described(
+        &self,
+        id: GrantId,
+        url: &Url,
+        issuer: &DescribedIssuer,
+    ) -> Arc<Authorization> {
+        self.shared(id, url, TokenSource::Described(issuer.clone()))
+    }
+
+    fn shared(&self, id: GrantId, url: &Url, source: TokenSource) -> Arc<Authorization> {
         let mut known = self.known.lock();
         let present = known.get(&id);
-        if let Some(present) = present.filter(|it| it.is_for(url, settings)) {
-            return Some(present.clone());
+        if let Some(present) = present.filter(|it| it.is_for(url, &source)) {
+            return present.clone();
         }
         if known.len() >= MAX_KNOWN {
             known.retain(|_, it| Arc::strong_count(it) > 1);
         }
         let tokens = self.tokens.clone();
-        let fresh = Arc::new(Authorization::new(&spec.name, owner, url, settings, tokens));
+        let fresh = Arc::new(Authorization::new(id.clone(), url, source, tokens));
         known.insert(id, fresh.clone());
-        Some(fresh)
+        fresh
     }
 }

@@ -40,6 +40,7 @@ pub async fn stored_token(
         granted: Vec::new(),
         is_own: false,
         since: Vec::new(),
+        id_token: None,
         renew_at_ms: None,
         version: 0,
     };

@@ -4,6 +4,7 @@
 //! server could be reached, and what it answered, is known here.
 
 use std::net::IpAddr;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -48,20 +49,42 @@ pub(crate) enum TokenOutcome {
 #[derive(Debug)]
 pub(crate) struct TokenClient {
     http: Client,
-    guard: EgressGuard,
+    guard: Option<EgressGuard>,
     outcome: Mutex<Option<TokenOutcome>>,
 }
 
 impl TokenClient {
     /// A client for the authorization server that this server names.
-    pub(crate) fn new(server: &Url) -> Result<Self, ConnectError> {
-        let guard = EgressGuard::new(policy_for(server, proxy_hosts()));
-        let http = Client::builder()
+    pub(crate) async fn new(server: &Url) -> Result<Self, ConnectError> {
+        let own = addresses_of(server).await;
+        Self::with(Some(EgressGuard::new(policy_for(&own, proxy_hosts()))))
+    }
+
+    /// A client for an authorization server that the configuration names: it may have any address. All of them share one,
+    /// because making one reads the certificates of the system.
+    pub(crate) fn configured() -> Result<Self, ConnectError> {
+        static SHARED: OnceLock<Client> = OnceLock::new();
+        if let Some(http) = SHARED.get() {
+            return Ok(Self { http: http.clone(), guard: None, outcome: Mutex::default() });
+        }
+        let made = Self::with(None)?;
+        // Another one may have been made at the same time; either is fine.
+        let _first = SHARED.set(made.http.clone());
+        Ok(made)
+    }
+
+    fn with(guard: Option<EgressGuard>) -> Result<Self, ConnectError> {
+        let builder = Client::builder()
             .timeout(LONGEST_REQUEST)
             .redirect(Policy::none())
-            .dns_resolver(guard.clone())
-            .user_agent(USER_AGENT)
-            .build();
+            // A connection is used for one request and may not outlive the runtime that made it.
+            .pool_max_idle_per_host(0)
+            .user_agent(USER_AGENT);
+        let http = match &guard {
+            Some(guard) => builder.dns_resolver(guard.clone()),
+            None => builder,
+        };
+        let http = http.build();
         let http = http.map_err(|error| {
             ConnectError::new(ConnectErrorKind::Unreachable, error_chain(&error))
         })?;
@@ -73,8 +96,18 @@ impl TokenClient {
         self.outcome.lock().take()
     }
 
-    async fn exchange(&self, request: Request) -> Result<Response<Vec<u8>>, ConnectError> {
-        self.guard.check_literal(request.url())?;
+    pub(crate) async fn exchange(
+        &self,
+        request: Request,
+    ) -> Result<Response<Vec<u8>>, ConnectError> {
+        let host = request.url().host_str().unwrap_or_default().to_owned();
+        self.send(request).await.map_err(|error| of_token_request(error, &host))
+    }
+
+    async fn send(&self, request: Request) -> Result<Response<Vec<u8>>, ConnectError> {
+        if let Some(guard) = &self.guard {
+            guard.check_literal(request.url())?;
+        }
         let sent = self.http.execute(request).await;
         let mut response = sent.map_err(|error| describe_failure(&error))?;
         let mut body = Vec::new();
@@ -95,10 +128,8 @@ impl TokenClient {
 impl OAuthHttpClient for TokenClient {
     fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
         async move {
-            let host = request.request.uri().host().unwrap_or_default().to_owned();
             let request = Request::try_from(request.request)?;
             let exchanged = self.exchange(request).await;
-            let exchanged = exchanged.map_err(|error| of_token_request(error, &host));
             *self.outcome.lock() = Some(match &exchanged {
                 Ok(response) => TokenOutcome::Answered {
                     status: response.status(),
@@ -114,27 +145,35 @@ impl OAuthHttpClient for TokenClient {
 
 /// The addresses that a server may name: public ones, and those of the network that the server itself is in. So a server
 /// on the internet cannot direct credentials to an internal address. The name of a proxy may resolve to any address.
-fn policy_for(server: &Url, proxies: Vec<String>) -> EgressPolicy {
-    let own: Option<IpAddr> = match server.host() {
-        Some(Host::Ipv4(address)) => Some(address.into()),
-        Some(Host::Ipv6(address)) => Some(address.into()),
-        Some(Host::Domain(name)) if name == "localhost" || name.ends_with(".localhost") => {
-            Some(std::net::Ipv4Addr::LOCALHOST.into())
-        }
-        Some(Host::Domain(_)) | None => None,
-    };
+fn policy_for(server: &[IpAddr], proxies: Vec<String>) -> EgressPolicy {
     let allowing = |allow| EgressPolicy { allow, deny: Vec::new() };
     let mut allow: Vec<EgressRule> = proxies.into_iter().map(EgressRule::Host).collect();
-    if let Some(own) = own.filter(|own| allowing(Vec::new()).judge(None, *own).is_err()) {
+    for own in server.iter().filter(|own| allowing(Vec::new()).judge(None, **own).is_err()) {
         allow.extend(own.to_string().parse::<EgressRule>());
         for networks in [&LOOPBACK[..], &PRIVATE] {
             let rules: Vec<EgressRule> = networks.iter().flat_map(|it| it.parse()).collect();
-            if allowing(rules.clone()).judge(None, own).is_ok() {
+            if allowing(rules.clone()).judge(None, *own).is_ok() {
                 allow.extend(rules);
             }
         }
     }
     allowing(allow)
+}
+
+/// The addresses of a server; none if its name cannot be looked up.
+async fn addresses_of(server: &Url) -> Vec<IpAddr> {
+    match server.host() {
+        Some(Host::Ipv4(address)) => vec![address.into()],
+        Some(Host::Ipv6(address)) => vec![address.into()],
+        Some(Host::Domain(name)) if name == "localhost" || name.ends_with(".localhost") => {
+            vec![std::net::Ipv4Addr::LOCALHOST.into()]
+        }
+        Some(Host::Domain(name)) => {
+            let found = tokio::net::lookup_host((name, 443)).await;
+            found.map(|found| found.map(|address| address.ip()).collect()).unwrap_or_default()
+        }
+        None => Vec::new(),
+    }
 }
 
 fn proxy_hosts() -> Vec<String> {
@@ -178,15 +217,28 @@ fn read_reason(body: &[u8]) -> Option<String> {
 mod tests {
     use super::*;
 
+    #[tokio::test]
+    async fn the_addresses_of_a_server_are_looked_up() {
+        for (server, address) in [
+            ("http://10.1.2.3", "10.1.2.3"),
+            ("http://[::1]:1", "::1"),
+            ("http://a.localhost", "127.0.0.1"),
+        ] {
+            let found = addresses_of(&server.parse().unwrap()).await;
+            assert_eq!(found, [address.parse::<IpAddr>().unwrap()], "{server}");
+        }
+        assert!(addresses_of(&"https://mcp.invalid".parse().unwrap()).await.is_empty());
+    }
+
     #[test]
     fn a_server_names_public_addresses_and_those_of_its_own_network() {
         let check = |server: &str, address: &str, is_allowed: bool| {
-            let policy = policy_for(&server.parse().unwrap(), Vec::new());
+            let own: Vec<IpAddr> = server.split(',').flat_map(str::parse).collect();
+            let policy = policy_for(&own, Vec::new());
             let judged = policy.judge(None, address.parse().unwrap());
             assert_eq!(judged.is_ok(), is_allowed, "{server} names {address}: {judged:?}");
         };
-        for server in ["https://mcp.example", "https://93.184.216.34", "https://[2606:4700::1111]"]
-        {
+        for server in ["", "93.184.216.34", "2606:4700::1111"] {
             check(server, "93.184.216.35", true);
             for internal in
                 ["127.0.0.1", "10.0.0.9", "169.254.169.254", "::1", "fd00::1", "0.0.0.0"]
@@ -194,9 +246,7 @@ mod tests {
                 check(server, internal, false);
             }
         }
-        for server in
-            ["http://127.0.0.1:1", "http://localhost", "http://mcp.localhost", "http://[::1]"]
-        {
+        for server in ["127.0.0.1", "::1", "127.0.0.1,::1"] {
             for (address, is_allowed) in [
                 ("127.0.0.1", true),
                 ("::1", true),
@@ -207,15 +257,15 @@ mod tests {
                 check(server, address, is_allowed);
             }
         }
-        check("https://10.1.2.3", "192.168.0.1", true);
-        check("https://10.1.2.3", "127.0.0.1", false);
-        check("https://169.254.1.1", "169.254.1.1", true);
-        check("https://169.254.1.1", "169.254.169.254", false);
+        check("10.1.2.3", "192.168.0.1", true);
+        check("10.1.2.3", "127.0.0.1", false);
+        check("169.254.1.1", "169.254.1.1", true);
+        check("169.254.1.1", "169.254.169.254", false);
     }
 
     #[test]
     fn the_name_of_a_proxy_may_lead_anywhere() {
-        let policy = policy_for(&"https://mcp.example".parse().unwrap(), vec!["proxy".into()]);
+        let policy = policy_for(&[], vec!["proxy".into()]);
         assert!(policy.judge(Some("proxy"), "10.0.0.1".parse().unwrap()).is_ok());
         assert!(policy.judge(Some("as.example"), "10.0.0.1".parse().unwrap()).is_err());
     }

@@ -33,6 +33,41 @@ async fn login(home: &Home, flags: &[&str]) -> String {
     said
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn sign_ins_are_encrypted_with_the_store_key_and_locked_without_it() {
+    let office = FakeAuthServer::open().await;
+    let url = office.url();
+    let home = Home::new(format!(
+        "switchboard:\n  security: {{store_key: '${{KEY}}'}}\n  toolbox:\n    mcps:\n      - {{name: office, url: \"{url}\", \
+         mode: dynamic, default_tool_config: {{}}, auth: {{oauth: {{}}}}}}\n"
+    ))
+    .with_variable("KEY", &"0a".repeat(32));
+    login(&home, &[]).await;
+    let status = home.line("auth status --json").expect(0).json();
+    assert_eq!(status["servers"][0]["is_encrypted"], true);
+    let doctor = home.line("doctor").expect(0);
+    assert!(doctor.stdout.contains("sign-ins: encrypted"), "{}", doctor.stdout);
+
+    let home = home.with_variable("KEY", &"0b".repeat(32));
+    assert_eq!(state(&home), "locked");
+    let locked = home.line("auth status").expect(0);
+    assert!(locked.stderr.contains("a key that is not configured"), "{}", locked.stderr);
+    assert!(home.line("doctor").expect(1).stdout.contains("`security.previous_store_keys`"));
+    home.line("auth login office --no-browser").expect(4);
+    let home = home.with_variable("KEY", &"0a".repeat(32));
+    assert_eq!(state(&home), "active", "nothing was overwritten");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_board_that_others_reach_needs_a_store_key_for_sign_ins() {
+    let office = FakeAuthServer::open().await;
+    let home = home(&office, "");
+    home.line("key add somebody").expect(0);
+    let refused = home.line("serve --listen 0.0.0.0:0").expect(1);
+    assert!(refused.stderr.contains("would be kept in clear text"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("`security.store_key`"), "{}", refused.stderr);
+}
+
 fn state(home: &Home) -> String {
     let status = home.line("auth status --json").expect(0).json();
     status["servers"][0]["state"].as_str().unwrap().to_owned()

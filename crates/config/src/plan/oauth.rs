@@ -1,19 +1,22 @@
 //! Validates `auth.oauth` of a server: sign-in with a browser, or client credentials.
 
 use switchboard_model::{
-    AccountScope, ClientProof, ListingAccount, OAuthGrant, OAuthSettings, OwnClient, Secret,
-    ServerPlan, SignInClient, SigningAlgorithm, is_on_this_machine,
+    AccountScope, ClientProof, ListingAccount, LoopbackRedirect, OAuthGrant, OAuthSettings,
+    OwnClient, RedirectHost, Secret, ServerPlan, SignInClient, SigningAlgorithm,
+    is_on_this_machine,
 };
 use url::Url;
 
 use super::{At, Planner};
 use crate::problem::ConfigProblem;
 use crate::raw::{
-    RawAccountScope, RawAuth, RawBearer, RawGrant, RawListing, RawOAuth, RawSigningAlgorithm,
+    RawAccountScope, RawAuth, RawBearer, RawGrant, RawListing, RawOAuth, RawRedirectHost,
+    RawSigningAlgorithm,
 };
 
 const ISSUER: &str = "https://login.example.com";
-const SIGN_IN_KEYS: [&str; 2] = ["client_metadata_url", "redirect_port"];
+const SIGN_IN_KEYS: [&str; 4] =
+    ["client_metadata_url", "redirect_host", "redirect_port", "redirect_path"];
 const OWN_CLIENT_KEYS: [&str; 3] = ["issuer", "private_key", "signing_algorithm"];
 
 impl Planner<'_> {
@@ -106,8 +109,32 @@ impl Planner<'_> {
             id: raw.client_id,
             secret: raw.client_secret.map(Secret::new),
             metadata_url: self.metadata_url(place, raw.client_metadata_url),
-            redirect_port: raw.redirect_port,
+            redirect: self.redirect(place, raw.redirect_host, raw.redirect_port, raw.redirect_path),
         }
+    }
+
+    /// The redirect URI on this machine.
+    pub(super) fn redirect(
+        &mut self,
+        place: &At<'_>,
+        host: Option<RawRedirectHost>,
+        port: Option<u16>,
+        path: Option<String>,
+    ) -> LoopbackRedirect {
+        let host = match host {
+            Some(RawRedirectHost::Localhost) => RedirectHost::Localhost,
+            Some(RawRedirectHost::Address) | None => RedirectHost::Address,
+        };
+        let path = path.unwrap_or_else(|| LoopbackRedirect::DEFAULT_PATH.into());
+        let is_path = path.starts_with('/')
+            && !path.contains("//")
+            && path.chars().all(|c| c.is_ascii_alphanumeric() || "/-._~".contains(c));
+        if !is_path {
+            let why = "it is not a path such as `/callback`";
+            let help = "begin with `/`, and use letters, digits and `-._~`";
+            self.wrong_key(place, "redirect_path", why, help);
+        }
+        LoopbackRedirect { host, port, path }
     }
 
     fn own_client(&mut self, place: &At<'_>, raw: RawOAuth) -> Option<OwnClient> {

@@ -199,7 +199,7 @@ fn the_settings_of_a_sign_in_are_read_and_not_shown() {
     assert_eq!(client.id.as_deref(), Some("us"));
     assert_eq!(client.secret.as_ref().unwrap().expose(), SECRET);
     assert_eq!(client.metadata_url.as_ref().unwrap().path(), "/us.json");
-    assert_eq!((settings.scopes.join(" ").as_str(), client.redirect_port), ("a b", Some(8765)));
+    assert_eq!((settings.scopes.join(" ").as_str(), client.redirect.port), ("a b", Some(8765)));
     assert!(!printed(&outcome).contains(SECRET));
     let bare = with_server("- name: a\n  url: https://h\n  mode: strict\n  auth: {oauth: {}}");
     let bare = load_with(Some(&bare), &[]).unwrap();

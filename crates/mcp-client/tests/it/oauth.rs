@@ -9,8 +9,8 @@ use futures::future::join_all;
 use serde_json::json;
 use switchboard_mcp_client::{ConnectOptions, Connection, challenge_request};
 use switchboard_model::{
-    ClientProof, Endpoint, GrantId, OAuthGrant, OAuthSettings, OwnClient, Secret, ServerName,
-    ServerSpec, SignInClient, SigningAlgorithm, UpstreamAuth,
+    ClientProof, Endpoint, GrantId, LoopbackRedirect, OAuthGrant, OAuthSettings, OwnClient, Secret,
+    ServerName, ServerSpec, SignInClient, SigningAlgorithm, UpstreamAuth,
 };
 use switchboard_oauth::{
     GrantState, MemoryTokens, OrphanCause, Renewal, SignIn, SignInCause, SignInState, SignIns,
@@ -275,8 +275,9 @@ async fn a_sign_out_elsewhere_is_noticed() {
 #[tokio::test]
 async fn a_registration_is_used_again_where_the_browser_comes_back_to_the_same_port() {
     let (office, drawer) = (FakeAuthServer::open().await, Arc::<Drawer>::default());
-    let redirect_port = Some(switchboard_test_support::free_port());
-    let grant = OAuthGrant::SignIn(SignInClient { redirect_port, ..SignInClient::default() });
+    let port = Some(switchboard_test_support::free_port());
+    let redirect = LoopbackRedirect { port, ..LoopbackRedirect::default() };
+    let grant = OAuthGrant::SignIn(SignInClient { redirect, ..SignInClient::default() });
     let spec = with_oauth(&office, grant);
     for _ in 0..2 {
         sign_in(&spec, &drawer).await.unwrap();

@@ -12,6 +12,7 @@ mod discovery;
 mod edits;
 mod floods;
 mod further_connections;
+mod grants;
 mod limits;
 mod live;
 mod logs;
