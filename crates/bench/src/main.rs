@@ -2,6 +2,7 @@
 //! of the board per turn (`make bench-turns`). It asserts no times, because times on a shared machine are noise:
 //! compare ratios within one run, and the trend over runs.
 
+mod access;
 mod calls;
 mod gateway;
 mod idle;
@@ -16,7 +17,7 @@ use std::path::PathBuf;
 use anyhow::{Context, bail, ensure};
 use tokio::runtime::Builder;
 
-const USAGE: &str = "usage: switchboard-bench [gateway | gateway-calls | gateway-instructions | turns] PATH_TO_SWITCHBOARD, or switchboard-bench render | sessions | parsing";
+const USAGE: &str = "usage: switchboard-bench [gateway | gateway-calls | gateway-instructions | turns] PATH_TO_SWITCHBOARD, or switchboard-bench access | render | sessions | parsing";
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -40,6 +41,7 @@ fn main() -> anyhow::Result<()> {
             one_thread()?.block_on(gateway::measure(&program))
         }
         ["render"] => show(render::measure()?),
+        ["access"] => show(access::measure()?),
         ["sessions"] => show(as_the_gateway()?.block_on(sessions::measure())?),
         ["gateway-calls", program] => {
             let program = built(program)?;
@@ -67,6 +69,7 @@ async fn everything_else(program: PathBuf) -> anyhow::Result<()> {
     let mut rows = start::measure(&program)?;
     rows.extend(idle::measure(&program).await?);
     rows.extend(calls::measure().await?);
+    rows.extend(access::measure()?);
     rows.extend(render::measure()?);
     rows.extend(sessions::measure().await?);
     show(rows)

@@ -10,7 +10,7 @@ use futures::stream;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use switchboard_api::{RecordList, RecordView};
-use switchboard_auth::{Principal, Role};
+use switchboard_auth::Principal;
 use switchboard_model::{CallId, CallOutcome};
 use switchboard_sessions::recorded_session_ids;
 use switchboard_store::{CallExport, CallFilter, ExportError};
@@ -191,7 +191,7 @@ pub(crate) async fn recent(
 
 /// The principal whose records are shown; `None` for an operator, who sees all.
 fn visible_to(principal: &Principal) -> Option<String> {
-    (principal.role < Role::Operator).then(|| principal.id.to_string())
+    (!principal.oversees()).then(|| principal.id.to_string())
 }
 
 /// Names a record.

@@ -153,11 +153,10 @@ impl LiveAccess {
 
     /// Replaces the access. Returns whether it differs.
     pub fn set(&self, access: Access) -> bool {
-        if **self.0.load() == access {
-            return false;
-        }
+        let differs = **self.0.load() != access;
+        // Equal rules are replaced too, so that credentials with equal access share them.
         self.0.store(Arc::new(access));
-        true
+        differs
     }
 
     /// Whether both belong to one credential.

@@ -7,9 +7,10 @@ use parking_lot::Mutex;
 use switchboard_render::{NamedTool, Provider, Rendering};
 use switchboard_view::{Difference, ListEra, Scope, View, ViewKey};
 
-/// The most views that are cached.
-const MAX_CACHED_VIEWS: usize = 1024;
-/// From this number on, views that no session holds are dropped: a view of a thousand tools takes a megabyte.
+/// The most views that are cached. Beyond it, all that no session holds are dropped.
+const MAX_CACHED_VIEWS: usize = 2048;
+/// From this number on, views that no session holds are dropped if they have lists or renderings: those of a thousand tools
+/// take a megabyte. Without them a view takes some kilobytes, and calls of many callers with different access need it.
 const EVICT_UNUSED_FROM: usize = 64;
 
 /// The views of one snapshot, each computed once.
@@ -31,8 +32,10 @@ impl ViewCache {
         if let Some(view) = views.get(&key) {
             return view.clone();
         }
-        if views.len() >= EVICT_UNUSED_FROM {
+        if views.len() >= MAX_CACHED_VIEWS {
             views.retain(|_, view| Arc::strong_count(view) > 1);
+        } else if views.len() >= EVICT_UNUSED_FROM {
+            views.retain(|_, view| Arc::strong_count(view) > 1 || view.is_light());
         }
         let view = Arc::new(make(&key));
         if views.len() < MAX_CACHED_VIEWS {
@@ -87,6 +90,11 @@ impl CachedView {
             renderings: Default::default(),
             comparison: Mutex::default(),
         }
+    }
+
+    /// Whether neither its lists nor its renderings were needed yet.
+    fn is_light(&self) -> bool {
+        !self.view.has_lists() && self.renderings.iter().all(|cell| cell.get().is_none())
     }
 
     /// The version of the snapshot that the view was computed from.

@@ -349,6 +349,11 @@ impl View {
         cell.get_or_init(|| self.render(era).into())
     }
 
+    /// Whether a list was serialised, which takes far more memory than the rest of the view.
+    pub fn has_lists(&self) -> bool {
+        self.legacy_list.get().is_some() || self.modern_list.get().is_some()
+    }
+
     /// A digest of the list that is stable across restarts.
     pub fn digest(&self) -> u64 {
         *self.digest.get_or_init(|| {

@@ -13,7 +13,9 @@ use switchboard_auth::{
     AuthError, Gatekeeper, GatekeeperOptions, JwtOptions, KeyDraft, KeySetSource, NewKey,
     Principal, Refusal, Role,
 };
-use switchboard_model::{Identity, LiveAccess};
+use switchboard_model::{
+    Access, AccessRule, ClaimGrant, ClaimRule, Identity, JwtGrants, LiveAccess,
+};
 use switchboard_store::Store;
 
 use crate::issuer::{AUDIENCE, Answer, Endpoint, ISSUER, Key, claims, claims_with, now, options};
@@ -170,6 +172,46 @@ async fn a_person_is_the_same_in_all_programs() {
         };
         assert_eq!(*admitted.identity, wanted, "{changes}");
     }
+}
+
+#[tokio::test]
+async fn new_rules_are_in_force_for_tokens_in_use() {
+    let key = Key::new("k1", Algorithm::ES256);
+    let endpoint = Endpoint::of(&[&key]).await;
+    let rule = |claim: &str, set: &str, role: Option<Role>| ClaimRule {
+        claim: claim.into(),
+        values: vec!["sales".into()],
+        grant: ClaimGrant {
+            role,
+            rule: AccessRule { toolsets: Some(vec![set.into()]), ..AccessRule::ALL },
+            ..ClaimGrant::default()
+        },
+    };
+    let grants = |rules| JwtGrants { rules, otherwise: None };
+    let options = JwtOptions {
+        grants: grants(Some(vec![rule("groups", "crm", None)])),
+        ..endpoint.options()
+    };
+    let gatekeeper = gatekeeper(options).await;
+    let mut versions = gatekeeper.access_versions();
+    let token = key.sign(&claims_with(&json!({"groups": ["sales"]})));
+    let other = key.sign(&claims_with(&json!({"sub": "ben", "groups": {"sales": 1}})));
+    let admitted = admit(&gatekeeper, &token).await.unwrap();
+    let stranger = admit(&gatekeeper, &other).await.unwrap();
+    let crm = admitted.access.load();
+    assert!(!crm.has_all_tools());
+    assert_eq!(*stranger.access.load(), Access::none(), "its claim is no list");
+    assert_eq!(admitted.role, Role::Client);
+
+    gatekeeper.set_grants(&grants(Some(vec![rule("groups", "mail", Some(Role::Operator))])));
+    assert!(versions.has_changed().unwrap());
+    assert_ne!(*admitted.access.load(), *crm, "also where the token is in use");
+    assert_eq!(admit(&gatekeeper, &token).await.unwrap().role, Role::Operator);
+    versions.mark_unchanged();
+    gatekeeper.set_grants(&grants(Some(vec![rule("groups", "mail", Some(Role::Operator))])));
+    assert!(!versions.has_changed().unwrap(), "the same rules change nothing");
+    gatekeeper.set_grants(&grants(None));
+    assert!(admitted.access.load().has_all_tools() && stranger.access.load().has_all_tools());
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! `doctor`: checks everything that could be wrong and shows one line per check; with `--url`, for a running instance.
 
 mod instance;
+mod keys;
 mod sources;
 
 use std::collections::HashSet;
@@ -102,6 +103,7 @@ async fn look_here(globals: &Globals) -> Result<Vec<Finding>, Failure> {
             }
             findings.extend(found.findings);
         }
+        findings.extend(keys::about_keys(globals).await);
         findings.extend(look_at_sign_ins(globals, plan).await);
         findings.extend(look_at_providers(plan));
         findings.extend(look_at_threat_protection(plan).await);

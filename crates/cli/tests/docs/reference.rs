@@ -127,6 +127,7 @@ const COMMANDS: &[&str] = &[
     "render",
     "calls",
     "key add",
+    "key edit",
     "key list",
     "key revoke",
     "auth login",

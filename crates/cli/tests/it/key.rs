@@ -107,14 +107,64 @@ fn what_cannot_be_done_is_said_with_the_way_out() {
     check("key add x --expires 0d", 2, &["is not above zero"]);
     check("key add x --expires=-1d", 2, &["is not above zero"]);
     check("key add x --role root", 2, &["client, operator, admin"]);
-    for command in ["add x", "list", "revoke laptop"] {
-        let line = format!("key {command} --url http://127.0.0.1:1");
-        check(&line, 2, &["where the data directory is", "without --url"]);
-    }
+    check("key add x --rate 0/min", 2, &["permits no call", "60/min"]);
+    check("key add x --rate=-1/min", 2, &["not from 1 to 1000000"]);
+    check("key add x --rate 5/fortnight", 2, &["unknown period"]);
+    check("key add x --max-instances 0", 2, &["--max-instances"]);
+    check("key add x --user 'a b'", 2, &["the user of a key"]);
+    check("key edit labtop --readonly", 1, &["no key \"labtop\"", "did you mean \"laptop\"?"]);
+    check("key edit laptop --clear colour", 2, &["max-instances"]);
+    check(&format!("key edit {key} --readonly"), 2, &["this is a key"]);
     let refused = home.line("key revoke labtop --json").expect(1).json();
     assert_eq!(refused["error"]["kind"], "unknown_key");
     home.line("key revoke laptop").expect(0);
     check("key revoke laptop", 1, &["was revoked before"]);
+}
+
+const TWO_SETS: &str = "switchboard:
+  toolsets: [{name: sums, description: Adds, tools: [sum_numbers]}, {name: times, description: Tells, tools: [current_time]}]
+  toolbox: {tools: [{name: sum_numbers}, {name: current_time}]}
+";
+
+#[tokio::test]
+async fn a_key_is_narrowed_here_and_through_a_running_instance() {
+    let home = Home::new(TWO_SETS);
+    let boss = added(&home, "key add boss --role admin");
+    let refused = home.line("key add bot --toolsets sum").expect(2);
+    assert!(refused.stderr.contains("there is no toolset 'sum'"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("there are: sums, times, local"), "{}", refused.stderr);
+    let bot = added(&home, "key add bot --toolsets sums --rate 60/min --user anna");
+    let line = home.line("key edit bot --deny x --readonly --max-instances 2").expect(0).stdout;
+    assert_eq!(line.trim(), "bot: client, toolsets sums; not x; read-only; 60/min; 2 at a time");
+    home.line("key edit bot --clear deny,readonly,max-instances,rate").expect(0);
+    let list = home.line("key list").expect(0).stdout;
+    assert!(list.contains("anna") && list.contains("toolsets sums"), "{list}");
+
+    let serve = home.serve().await;
+    let admin = Home::empty().with_variable("SWITCHBOARD_API_KEY", boss);
+    let narrow = Home::empty().with_variable("SWITCHBOARD_API_KEY", bot);
+    let at = |line: &str| format!("{line} --url {}", serve.url);
+    let tools = || {
+        let list = narrow.line(&at("tool list --json")).expect(0).json();
+        list["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|tool| tool["name"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(tools(), ["local.sum_numbers"]);
+    let changed = admin.line(&at("key edit bot --toolsets times --json")).expect(0).json();
+    assert_eq!(changed["access"]["toolsets"], serde_json::json!(["times"]));
+    assert_eq!(tools(), ["local.current_time"], "in force when the command returned");
+    let refused = admin.line(&at("key edit bot --toolsets none")).expect(1);
+    assert!(refused.stderr.contains("there is no toolset 'none'"), "{}", refused.stderr);
+    let made = admin.line(&at("key add other --tools 'sum_*' --json")).expect(0).json();
+    assert!(made["key"].as_str().unwrap().starts_with("sbk_"));
+    let list = admin.line(&at("key list --json")).expect(0).json();
+    assert_eq!(list["keys"].as_array().unwrap().len(), 3);
+    admin.line(&at("key revoke other")).expect(0);
+    narrow.line(&at("key list")).expect(4);
 }
 
 #[tokio::test]

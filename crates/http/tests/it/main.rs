@@ -12,6 +12,7 @@ mod dispatch;
 mod event_reader;
 mod failed_calls;
 mod foreign_hosts;
+mod keys;
 mod limits;
 mod owners;
 mod problems;

@@ -1,6 +1,7 @@
 //! Tests of the gateway without sockets: clients that read arbitrarily slowly, and simulated time.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+mod access;
 mod accounts;
 mod agents;
 mod call_records;

@@ -114,7 +114,7 @@ pub(crate) struct World {
     pub(crate) board: Arc<Board>,
     pub(crate) sessions: Arc<SessionService>,
     gateway: Arc<Gateway>,
-    principal: Principal,
+    pub(crate) principal: Principal,
     /// The endpoint that is used.
     route: Route,
 }
