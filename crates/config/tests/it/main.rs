@@ -10,6 +10,7 @@ mod discovery;
 mod effective;
 mod environment;
 mod gateway;
+mod grants;
 mod import;
 mod properties;
 mod providers;
