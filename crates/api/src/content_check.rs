@@ -40,7 +40,8 @@ pub struct ContentCheckView {
     /// The session of the turn or of the call, or the conversation of the report.
     #[schema(required)]
     pub conversation: Option<String>,
-    /// The id of the turn, the call or the reported message.
+    /// The id of what was checked: of the turn before a model is asked, of the call for a tool call, of the message for a
+    /// report of a client.
     pub message: String,
     /// The canonical name of the tool.
     #[schema(required)]

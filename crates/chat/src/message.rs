@@ -69,7 +69,7 @@ pub struct Media {
     pub place: Place,
 }
 
-/// Where the content is.
+/// How the content of a file or an image is given.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {

@@ -89,7 +89,9 @@ impl Connection {
             }
             cursor = Some(next);
         }
-        Err(broken(format!("the server's list has more than {MAX_LIST_PAGES} pages")))
+        Err(broken(format!(
+            "the server's list has more than {MAX_LIST_PAGES} pages, so it is not used"
+        )))
     }
 
     async fn fetch_page(

@@ -39,7 +39,8 @@ impl SessionService {
         if let Err(error) = self.attach(&session.id, &servers).await {
             if let Err(error) = self.end_session(&session).await {
                 tracing::warn!(
-                    "a session whose servers could not be attached could not be removed: {error}"
+                    session = %session.id, %error,
+                    "the servers of a new session could not be attached, and removing the session failed: it stays"
                 );
             }
             return Err(error);

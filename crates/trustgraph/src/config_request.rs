@@ -111,7 +111,8 @@ impl ConfigRequest {
             | Self::Config => 0,
         };
         if many > MAX_VALUES {
-            let message = format!("a request has at most {MAX_VALUES} keys or values");
+            let message =
+                format!("the request has {many} keys or values; at most {MAX_VALUES} are accepted");
             return Err(TrustGraphError::request(message));
         }
         Ok(request)

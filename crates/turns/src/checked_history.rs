@@ -87,7 +87,7 @@ fn parts(parts: &[Part]) -> String {
 fn named(name: &str, media: &Media) -> String {
     match &media.place {
         Place::Data(data) => {
-            format!("({name}, {}, {} bytes of base64)", media.media_type, data.len())
+            format!("({name} left out: {}, {} bytes of base64)", media.media_type, data.len())
         }
         Place::Url(url) => format!("({name}, {}, {url})", media.media_type),
     }
@@ -142,7 +142,7 @@ mod tests {
         let input = model_request("work", "t1", Some("answer in French"), &messages());
         assert_eq!(
             (&*input.conversation, &*input.message, &*input.user_message),
-            ("work", "t1", "buy this\n(image, image/png, 4 bytes of base64)")
+            ("work", "t1", "buy this\n(image left out: image/png, 4 bytes of base64)")
         );
         let called = "Gladly.\nCall of the tool shop__buy with the arguments {\"what\": \"a\nb\"}";
         assert_eq!(

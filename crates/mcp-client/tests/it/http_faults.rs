@@ -171,7 +171,7 @@ async fn a_list_that_does_not_end_is_not_read_to_the_end() {
     let circles = "protocol: the server's list goes in circles: cursor \"page-1\" came twice";
     let refused =
         "protocol: the server refused to list its tools: scripted failure of the second page";
-    let endless = "protocol: the server's list has more than 1000 pages";
+    let endless = "protocol: the server's list has more than 1000 pages, so it is not used";
     let mut cases = vec![Case("legacy", legacy(), Fault::EndlessPages, endless.into())];
     for server in [legacy, modern, old] {
         cases.push(Case("any", server(), Fault::CursorLoop, circles.into()));

@@ -38,7 +38,7 @@ pub(super) fn take_reference(map: &mut Map<String, Value>) -> Option<String> {
     None
 }
 
-/// The rest of a schema that is cut off at a cycle: type and annotations.
+/// What remains of a schema where a cycle of references is cut: its type, title and description.
 pub(super) fn shallow(map: &Map<String, Value>) -> Map<String, Value> {
     let kept = ["type", "title", "description"];
     let word = |key: &&str| map.get(*key).filter(|value| value.is_string());
