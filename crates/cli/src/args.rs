@@ -215,8 +215,8 @@ pub(crate) enum ConfigCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct ImportArguments {
-    /// A file with `mcpServers` (Claude Desktop, Claude Code, Cursor, .mcp.json) or `servers` (VS Code), or the
-    /// `config.toml` of Codex
+    /// A file with `mcpServers` (Claude Desktop, Claude Code, Cursor, .mcp.json) or `servers` (VS Code), the
+    /// `config.toml` of Codex, or a tool, a list of tools or a whole configuration of TrustGraph
     pub(crate) file: PathBuf,
     /// For a file with servers of projects, such as ~/.claude.json: import those of this project and the global ones
     /// [default: those of all projects]

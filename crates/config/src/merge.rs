@@ -3,11 +3,14 @@
 //! The text is edited, not rewritten: comments, order and spelling of the user's file stay byte for byte. The result is
 //! parsed again before it is returned.
 
+use std::path::Path;
+
 use switchboard_model::{AdmissionMode, RootKey};
 
 use crate::edit::{ConfigEdit, ConfigText, EditRefusal, EntryList};
 use crate::emit::Doc;
 use crate::import::{Imported, ImportedServer, ImportedTool};
+use crate::load::{ConfigInput, SourceFile, load};
 use crate::place::{Extent, ValueOrigin};
 use crate::problem::{BoxedProblem, ConfigProblem, Problems};
 use crate::source::SourceText;
@@ -99,9 +102,34 @@ fn merge_tools(
             Problems::new(vec![ConfigProblem::error(refusal.to_string())])
         }
     })?;
+    check_new_entries(existing_name, &merged.text, &text)?;
     let names = |tools: Vec<&ImportedTool>| tools.iter().map(|tool| tool.name.clone()).collect();
     let (added_tools, present_tools) = (names(added), names(present));
     Ok(Merged { text, added_tools, present_tools, ..merged })
+}
+
+/// Refuses tool entries with which the file would not load, such as a second entry about a tool. Problems that the file
+/// has already, and those of other parts, stay with it.
+fn check_new_entries(name: &str, before: &str, after: &str) -> Result<(), Problems> {
+    let problems_of_tools = |text: &str| {
+        let file = SourceFile { name, directory: Path::new(""), text };
+        // References are not resolved here: entries that are imported have none.
+        let read_secret = |_: &Path| Ok(String::new());
+        let loaded = load(&ConfigInput { file: Some(file), env: &[], read_secret: &read_secret });
+        let problems = loaded.err().map(|problems| problems.iter().cloned().collect::<Vec<_>>());
+        let is_of_tools = |problem: &ConfigProblem| {
+            problem.path.as_ref().is_some_and(|path| path.contains(".toolbox.tools["))
+        };
+        problems.unwrap_or_default().into_iter().filter(is_of_tools).collect::<Vec<_>>()
+    };
+    let known = problems_of_tools(before);
+    let is_new = |problem: &ConfigProblem| {
+        !known.iter().any(|it| (&it.path, &it.message) == (&problem.path, &problem.message))
+    };
+    let note = "nothing was written; the lines are those of the file with the imported entries";
+    let new = problems_of_tools(after).into_iter().filter(is_new);
+    let new: Vec<_> = new.map(|problem| problem.note(note)).collect();
+    if new.is_empty() { Ok(()) } else { Err(Problems::new(new)) }
 }
 
 fn merge_servers(

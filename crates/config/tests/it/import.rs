@@ -519,6 +519,29 @@ fn ids_of_trustgraph_stay_and_renamed_servers_are_followed() {
 }
 
 #[test]
+fn an_imported_entry_with_which_the_file_would_not_load_is_refused() {
+    let one =
+        r#"{"type": "mcp-tool", "name": "add_them", "mcp-tool": "maths.sum", "arguments": []}"#;
+    let merge = |file: &str| merge_into("switchboard.yaml", file, &import(one), Strict);
+    let twice = "switchboard:\n  toolbox:\n    tools:\n      - name: maths.sum\n";
+    insta::assert_snapshot!(merge(twice).unwrap_err(), @r"
+    error: two tool entries are about the same tool
+      --> switchboard.yaml:7:19
+       |
+     7 |         mcp-tool: maths.sum
+       |                   ^^^^^^^^^
+       = note: the first is at switchboard.yaml:4:9
+       = note: nothing was written; the lines are those of the file with the imported entries
+       = help: a tool has one entry: merge them, or remove one
+
+    1 problem found
+    ");
+    // A problem that the file has already does not stop an import, nor does a reference.
+    let other = "switchboard:\n  toolbox:\n    max_concurrent: ${UNSET}\n    tools:\n      - {name: a, timeout: 0s}\n      - name: b\n";
+    assert_eq!(merge(other).unwrap().added_tools, ["add_them"]);
+}
+
+#[test]
 fn one_tool_of_trustgraph_is_merged_into_a_file_and_its_comments_stay() {
     let one = r#"{"type": "mcp-tool", "name": "get_bank_balance", "description": "Get bank account balance",
         "mcp-tool": "get_bank_balance", "arguments": [
