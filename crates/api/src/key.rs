@@ -1,7 +1,9 @@
 //! API keys, without the keys themselves.
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+
+use crate::merge_patch::said;
 
 /// All API keys, oldest first, including revoked ones.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -105,11 +107,11 @@ pub struct KeyChange {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^(client|operator|admin)$", nullable = false)]
     pub role: Option<String>,
-    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, max_length = 128)]
     pub user: Option<Option<String>>,
     /// How long it is valid from now on, such as `90d`; `null` lets it last until it is revoked.
-    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, max_length = 64)]
     pub expires: Option<Option<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -121,31 +123,24 @@ pub struct KeyChange {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AccessChange {
-    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<String>>, max_items = 500)]
     pub toolsets: Option<Option<Vec<String>>>,
-    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<String>>, max_items = 500)]
     pub tools: Option<Option<Vec<String>>>,
-    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<String>>, max_items = 500)]
     pub deny: Option<Option<Vec<String>>>,
-    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<bool>)]
     pub readonly: Option<Option<bool>>,
-    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u32>, minimum = 1)]
     pub max_instances: Option<Option<u32>>,
-    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, max_length = 32)]
     pub rate: Option<Option<String>>,
-}
-
-/// Distinguishes `null` from a missing member.
-fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
-    value: D,
-) -> Result<Option<Option<T>>, D::Error> {
-    Option::deserialize(value).map(Some)
 }
 
 impl AccessView {

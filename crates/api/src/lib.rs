@@ -7,6 +7,7 @@ mod config;
 mod content_check;
 mod declaration;
 mod key;
+mod merge_patch;
 mod problem;
 mod provider;
 mod rendering;

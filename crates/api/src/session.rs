@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+
+use crate::merge_patch::said;
 
 /// The settings of a new session. All except the id can be changed later.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
@@ -89,19 +91,6 @@ pub struct SessionChange {
     // The document cannot express `null` here; `DELETE` of the server does the same.
     #[schema(value_type = BTreeMap<String, OwnServerBody>)]
     pub own_servers: BTreeMap<String, Option<OwnServerBody>>,
-}
-
-/// Distinguishes `null` from an absent field.
-#[expect(
-    clippy::option_option,
-    reason = "a merge patch has three cases, and serde's defaults do the third"
-)]
-fn said<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    Option::deserialize(deserializer).map(Some)
 }
 
 /// An MCP server that is attached to a session. `security.egress` limits the permitted URLs.

@@ -54,8 +54,10 @@ pub(crate) struct Tokens {
     remembered: RwLock<HashMap<blake3::Hash, CachedToken>>,
     grants: ArcSwap<JwtGrants>,
     /// The access of each token that is in use somewhere, with its claims, to be computed again when the rules change.
-    live: Mutex<Vec<(WeakAccess, Arc<Map<String, Value>>)>>,
+    live: Mutex<Vec<LiveToken>>,
 }
+
+type LiveToken = (WeakAccess, Arc<Map<String, Value>>);
 
 struct CachedToken {
     principal: Principal,

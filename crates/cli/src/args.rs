@@ -712,6 +712,7 @@ impl KeyEditArguments {
 
     /// What is changed of what the key grants; `None` if nothing is.
     pub(crate) fn access_change(&self) -> Option<AccessChange> {
+        #[expect(clippy::option_option, reason = "set, cleared, or left as it is")]
         fn changed<T>(is_cleared: bool, value: Option<T>) -> Option<Option<T>> {
             if is_cleared { Some(None) } else { value.map(Some) }
         }

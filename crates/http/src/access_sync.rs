@@ -87,6 +87,6 @@ async fn changed(versions: &mut Option<watch::Receiver<u64>>) {
         None => true,
     };
     if ended {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }

@@ -74,7 +74,7 @@ pub(crate) async fn create(
 ) -> Result<(StatusCode, Json<NewKeyView>), ProblemResponse> {
     let (known, now) = (sessions.toolset_names(), Timestamp::now());
     let access = key_access(wanted.access);
-    refuse_unknown(unknown_sets(&access, &known), &known)?;
+    refuse_unknown(&unknown_sets(&access, &known), &known)?;
     let draft = KeyDraft {
         role: role_of(wanted.role.as_deref())?.unwrap_or(Role::Client),
         expires_at_ms: expires_at(now, wanted.expires.as_deref())?,
@@ -152,7 +152,7 @@ pub(crate) async fn change(
         // A toolset that has gone since may stay: it grants nothing.
         let mut new = unknown_sets(access, &known);
         new.retain(|set| !had.toolsets.iter().flatten().any(|old| old == set));
-        refuse_unknown(new, &known)?;
+        refuse_unknown(&new, &known)?;
     }
     let edit = KeyEdit {
         role: role_of(wanted.role.as_deref())?,
@@ -232,8 +232,8 @@ fn expires_at(now: Timestamp, text: Option<&str>) -> Result<Option<i64>, Problem
     })
 }
 
-fn refuse_unknown(unknown: Vec<String>, known: &[String]) -> Result<(), ProblemResponse> {
-    let Some((message, hint)) = unknown_sets_text(&unknown, known) else { return Ok(()) };
+fn refuse_unknown(unknown: &[String], known: &[String]) -> Result<(), ProblemResponse> {
+    let Some((message, hint)) = unknown_sets_text(unknown, known) else { return Ok(()) };
     Err(wrong(message, Some(hint)))
 }
 

@@ -62,7 +62,8 @@ mod tests {
             assert_eq!(StoreKey::parse(same).as_ref(), Some(&key), "{same}");
         }
         assert_eq!(StoreKey::parse(&base64.replace('=', "").replace('/', "_")), Some(key));
-        for bad in ["", "secret", "AAEC", &hexadecimal[2..], &format!("{hexadecimal}00"), "é"] {
+        let short = hexadecimal.trim_start_matches("00");
+        for bad in ["", "secret", "AAEC", short, &format!("{hexadecimal}00"), "é"] {
             assert_eq!(StoreKey::parse(bad), None, "{bad}");
         }
         assert_eq!(format!("{:?}", StoreKey::parse(base64)), "Some(***)");

@@ -98,6 +98,8 @@ impl Drop for Slot {
     }
 }
 
+type ToolOfCaller = (Arc<str>, CanonicalName);
+
 /// The slots of all tools. They outlive catalogs, so that a reload does not allow a tool twice its limit.
 #[derive(Debug)]
 pub(crate) struct ConcurrencyTable {
@@ -106,7 +108,7 @@ pub(crate) struct ConcurrencyTable {
     /// The slots of the agents that have a limit, by the name of their profile.
     by_agent: Mutex<HashMap<String, Arc<ConcurrencyLimits>>>,
     /// The slots of each tool for the callers whose key or token has a limit, while they are in use.
-    by_caller: Mutex<HashMap<(Arc<str>, CanonicalName), Arc<ConcurrencyLimits>>>,
+    by_caller: Mutex<HashMap<ToolOfCaller, Arc<ConcurrencyLimits>>>,
 }
 
 impl ConcurrencyTable {

@@ -310,7 +310,7 @@ impl Session {
             updated_at_ms: now_ms(),
             draft,
         };
-        if let Some((cached, is_chosen)) = self.chosen(&state, snapshot, &next.draft.selection) {
+        if let Some((cached, is_chosen)) = Self::chosen(&state, snapshot, &next.draft.selection) {
             if is_chosen || !cached.since(&state.cached).lists_same {
                 next.revision += 1;
             }
@@ -324,7 +324,7 @@ impl Session {
         let mut state = self.state();
         let snapshot = &*published.load();
         self.renew(&mut state, snapshot);
-        let chosen = self.chosen(&state, snapshot, &next.draft.selection);
+        let chosen = Self::chosen(&state, snapshot, &next.draft.selection);
         state.about = next.draft.about;
         state.servers = next.draft.servers;
         state.updated_at_ms = next.updated_at_ms;
@@ -335,7 +335,6 @@ impl Session {
 
     /// The view of another selection, and whether it chooses other tools; `None` for the same selection.
     fn chosen(
-        &self,
         state: &SessionInner,
         snapshot: &Snapshot,
         selection: &Selection,

@@ -121,8 +121,9 @@ impl GrantCiphers {
 
 impl GrantCipher {
     fn new(key: &StoreKey) -> Option<Self> {
-        let id = blake3::derive_key(KEY_ID_CONTEXT, key.expose());
-        let id = id[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        let derived = blake3::derive_key(KEY_ID_CONTEXT, key.expose());
+        let first: [u8; 8] = *derived.first_chunk()?;
+        let id = format!("{:016x}", u64::from_be_bytes(first));
         let key = RandomizedNonceKey::new(&AES_256_GCM, key.expose()).ok()?;
         Some(Self { id, key })
     }

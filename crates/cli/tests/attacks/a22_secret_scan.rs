@@ -62,8 +62,7 @@ fn sections(threats: &str) -> [String; 4] {
          api_key: \"${PROVIDER_KEY}\", headers: {X-Provider: \"${PROVIDER_HEADER}\"}}]"
             .to_owned(),
         format!(
-            "threat_protection: {{endpoint: \"{}\", token: \"${{THREAT_TOKEN}}\", before_tool: observe, on_failure: open}}",
-            threats
+            "threat_protection: {{endpoint: \"{threats}\", token: \"${{THREAT_TOKEN}}\", before_tool: observe, on_failure: open}}"
         ),
         "discovery: {sources: [{name: far, type: gateway, url: \"http://127.0.0.1:1\", agent_id: a, \
          token: \"${DISCOVERY_TOKEN}\"}]}"
