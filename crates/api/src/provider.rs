@@ -23,6 +23,12 @@ pub struct ProviderView {
     pub base_url: Option<String>,
     /// Whether the credentials that it needs are there.
     pub has_credentials: bool,
+    /// The kind of its credential: `api_key`, `bearer`, `oauth` or `token_file`. Absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auth: Option<String>,
+    /// The names of its further credentials, of which a session can choose one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub credentials: Vec<String>,
     /// How its models use tools unless a session or a turn says otherwise: `native` or `react`.
     #[schema(pattern = "^(native|react)$")]
     pub strategy: String,

@@ -28,6 +28,10 @@ pub struct NewSession {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 512)]
     pub model: Option<String>,
+    /// The credential of that provider, by name. If absent, its default one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 512, example = "work")]
+    pub credential: Option<String>,
     /// How the model uses tools: `native` or `react`. If absent, as the provider says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^(native|react)$")]
@@ -69,6 +73,11 @@ pub struct SessionChange {
     #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, max_length = 512)]
     pub model: Option<Option<String>>,
+    /// The name of a credential of the provider; `null` for its default one. A change of the provider without this field
+    /// removes it.
+    #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, max_length = 512)]
+    pub credential: Option<Option<String>>,
     /// `native` or `react`; `null` removes it, and the provider decides.
     #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, pattern = "^(native|react)$")]
@@ -170,6 +179,9 @@ pub struct SessionView {
     pub title: Option<String>,
     pub provider: Option<String>,
     pub model: Option<String>,
+    /// The credential of the provider, if the session chose one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credential: Option<String>,
     /// How the model uses tools: `native` or `react`; `null` if the provider decides.
     pub strategy: Option<String>,
     /// The servers that the session is bound to; `null` for all.

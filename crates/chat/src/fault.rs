@@ -38,6 +38,8 @@ impl ModelFault {
 pub enum FaultKind {
     /// Credentials are missing or wrong.
     Credentials,
+    /// A person must sign in: there is no token, or it has ended and cannot be renewed.
+    SignIn,
     /// The account is not permitted to do this.
     Forbidden,
     /// The quota of the account is used up.
@@ -108,6 +110,7 @@ impl FaultKind {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Credentials => "credentials",
+            Self::SignIn => "needs_sign_in",
             Self::Forbidden => "forbidden",
             Self::Quota => "quota",
             Self::RateLimited => "rate_limited",
@@ -133,6 +136,7 @@ impl FaultKind {
     pub fn blame(self) -> Blame {
         match self {
             Self::Credentials
+            | Self::SignIn
             | Self::Forbidden
             | Self::Quota
             | Self::NotFound
@@ -164,6 +168,7 @@ impl FaultKind {
             | Self::MalformedCall
             | Self::UnexpectedCall => true,
             Self::Credentials
+            | Self::SignIn
             | Self::Forbidden
             | Self::Quota
             | Self::NotFound
@@ -181,6 +186,9 @@ impl FaultKind {
         match self {
             Self::Credentials => {
                 "check the key of this provider: its environment variable, or `providers` in the configuration"
+            }
+            Self::SignIn => {
+                "sign in as the message says; `switchboard auth status` shows all sign-ins"
             }
             Self::Forbidden => {
                 "the account may not use this model or feature: ask its owner for access, or choose another model"

@@ -235,6 +235,9 @@ pub struct Source {
     /// The provider's name in the configuration. Another account cannot read opaque data of this one.
     pub provider: String,
     pub model: String,
+    /// The name of the credential, if the session chose one. Its account cannot read opaque data of another one either.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credential: Option<String>,
 }
 
 /// Why the model stopped.

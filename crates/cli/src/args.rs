@@ -490,6 +490,9 @@ pub(crate) struct SessionNewArguments {
     /// The model of the provider
     #[arg(long)]
     pub(crate) model: Option<String>,
+    /// The credential of the provider, by name [default: its default one]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) credential: Option<String>,
     /// How the model uses tools: native tool calls, or react, by the text of its answers [default: as the provider says]
     #[arg(long, value_name = "NAME", value_parser = ["native", "react"])]
     pub(crate) strategy: Option<String>,
@@ -537,6 +540,9 @@ pub(crate) struct ChatArguments {
     /// The model of the provider
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
+    /// The credential of the provider from now on, by name [default: the session's, else the default one]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) credential: Option<String>,
     /// How the model uses tools from now on: native tool calls, or react, by the text of its answers [default: the
     /// session's, else as the provider says]
     #[arg(long, value_name = "NAME", value_parser = ["native", "react"])]
@@ -600,30 +606,64 @@ pub(crate) enum KeyCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuthCommand {
-    /// Sign in to a server and store its tokens; a running instance uses them without a restart
+    /// Sign in to a server or an LLM provider and store its tokens; a running instance uses them without a restart
     Login {
-        /// The name of the server in the configuration
-        server: String,
-        /// Only print the URL, for a browser of your choice on this machine
-        #[arg(long)]
-        no_browser: bool,
+        #[command(flatten)]
+        name: AuthName,
+        #[command(flatten)]
+        way: SignInWay,
     },
     /// Store your own token for a server with `auth.bearer: {per: user}`; it is read from the standard input
     Set {
         /// The name of the server in the configuration
         server: String,
     },
-    /// Which servers use OAuth, and which are signed in; with --url, your own accounts at its servers
+    /// Which servers and providers need a sign-in, and which are signed in; with --url, your own accounts at its servers
     Status {
         /// With --url, show the accounts of all owners; needs the role operator
         #[arg(long)]
         all: bool,
     },
-    /// Delete the tokens of a server
+    /// Revoke the tokens of a server or provider, and delete them
     Logout {
-        /// The name of the server in the configuration
-        server: String,
+        #[command(flatten)]
+        name: AuthName,
     },
+}
+
+/// The server or provider of a sign-in.
+#[derive(Debug, Args)]
+pub(crate) struct AuthName {
+    /// The name of the server or provider in the configuration
+    pub(crate) name: String,
+    /// It is a provider, even if a server has the name too
+    #[arg(long, conflicts_with = "server")]
+    pub(crate) provider: bool,
+    /// It is a server, even if a provider has the name too
+    #[arg(long)]
+    pub(crate) server: bool,
+    /// The credential of the provider, by name; a new name is a further sign-in [default: its default one]
+    #[arg(long, value_name = "NAME", conflicts_with = "server", value_parser = credential_name)]
+    pub(crate) credential: Option<String>,
+}
+
+/// How a sign-in reaches the person.
+#[derive(Debug, Args)]
+pub(crate) struct SignInWay {
+    /// Only print the URL, for a browser of your choice; its answer can be pasted
+    #[arg(long)]
+    pub(crate) no_browser: bool,
+    /// Show a code to enter on another device, where the authorization server offers that
+    #[arg(long, conflicts_with = "no_browser")]
+    pub(crate) device: bool,
+}
+
+fn credential_name(text: &str) -> Result<String, String> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    if (1..=64).contains(&text.len()) && text.bytes().all(is_plain) {
+        return Ok(text.to_owned());
+    }
+    Err("use up to 64 letters, digits, `_` and `-`".into())
 }
 
 #[derive(Debug, Args)]

@@ -14,6 +14,10 @@ use crate::source::SourceText;
 use crate::template::{self, CallerReferences, TemplateError};
 use crate::tree::{Node, Value};
 
+/// The name that stands for the session of a request in the headers of providers; it stays as it is written.
+const SESSION: &str = "session";
+const SESSION_REFERENCE: &str = "${session}";
+
 /// The sources that references read from.
 pub(crate) struct Expander<'a> {
     pub(crate) source: &'a SourceText<'a>,
@@ -74,7 +78,11 @@ impl Expander<'_> {
         if file.is_none() && !text.contains("${") {
             return Ok(None);
         }
+        let is_header = path.is_provider_header();
         let lookup = |name: &str| {
+            if is_header && name == SESSION {
+                return Some(SESSION_REFERENCE);
+            }
             self.env.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
         };
         let callers = if path.is_server_header() && file.is_none() {

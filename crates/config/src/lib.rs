@@ -26,6 +26,7 @@ mod raw_agent;
 mod raw_discovery;
 mod raw_grant;
 mod raw_provider;
+mod raw_provider_auth;
 mod raw_records;
 mod raw_threat_protection;
 mod schema;

@@ -18,13 +18,14 @@ const SERVER_SECRETS: [&str; 3] = ["auth", "headers", "env"];
 const SECURITY_SECRETS: [&str; 2] = ["store_key", "previous_store_keys"];
 /// The keys of a provider entry that hold no secret. All other keys count as secret, so that a key under a misspelt
 /// `api_key` is redacted too.
-const PROVIDER_PLAIN: [&str; 19] = [
+const PROVIDER_PLAIN: [&str; 21] = [
     "name",
     "kind",
     "base_url",
     "model",
     "models",
     "instructions",
+    "system_blocks",
     "max_output_tokens",
     "temperature",
     "top_p",
@@ -33,11 +34,33 @@ const PROVIDER_PLAIN: [&str; 19] = [
     "account",
     "project",
     "tool_schema",
+    "declaration_keys",
     "strategy",
     "native_tools",
     "react_template",
     "idle_timeout",
     "total_timeout",
+];
+
+/// The keys of `auth` and of an entry of `credentials` of a provider that hold no secret.
+const CREDENTIAL_PLAIN: [&str; 17] = [
+    "kind",
+    "issuer",
+    "authorize_url",
+    "token_url",
+    "client_id",
+    "scopes",
+    "redirect_port",
+    "redirect_host",
+    "redirect_path",
+    "device_url",
+    "revoke_url",
+    "extra_params",
+    "token_auth",
+    "path",
+    "access_token",
+    "expires_at",
+    "account_id",
 ];
 
 impl Path {
@@ -62,6 +85,11 @@ impl Path {
             Some(Segment::Key(key)) => key.as_str(),
             Some(Segment::Index(_)) | None => "",
         };
+        let is_plain_of_provider = match key(3) {
+            "auth" => CREDENTIAL_PLAIN.contains(&key(4)),
+            "credentials" => CREDENTIAL_PLAIN.contains(&key(5)),
+            key => PROVIDER_PLAIN.contains(&key),
+        };
         let is_servers =
             key(1) == "toolbox" && key(2) == "mcps" && SERVER_SECRETS.contains(&key(4));
         // Whose account is used is no secret.
@@ -71,7 +99,13 @@ impl Path {
             || (key(1) == "security" && SECURITY_SECRETS.contains(&key(2)))
             || (key(1) == "threat_protection" && key(2) == "token")
             || is_discovery
-            || (key(1) == "providers" && self.0.len() > 3 && !PROVIDER_PLAIN.contains(&key(3)))
+            || (key(1) == "providers" && self.0.len() > 3 && !is_plain_of_provider)
+    }
+
+    /// Whether the value is a header of a provider, in which `${session}` stands for the session of a request.
+    pub(crate) fn is_provider_header(&self) -> bool {
+        let is_key = |at: usize, key: &str| self.0.get(at) == Some(&Segment::Key(key.to_owned()));
+        is_key(1, "providers") && is_key(3, "headers")
     }
 
     /// Whether the value is a header of a server, which may come from the caller of each request.
@@ -143,7 +177,18 @@ mod tests {
         assert!(!provider.is_secret());
         let known = crate::schema::SchemaAt::config().property("providers").unwrap();
         let secret = known.items().unwrap().keys().filter(|key| provider.key(key).is_secret());
-        assert_eq!(secret.collect::<Vec<_>>(), ["api_key", "bearer", "headers"]);
+        let secret: Vec<_> = secret.collect();
+        assert_eq!(secret, ["api_key", "bearer", "auth", "credentials", "headers"]);
+        for credential in [provider.key("auth"), provider.key("credentials").key("work")] {
+            assert!(credential.is_secret(), "it may be a token that is misplaced");
+            for key in ["client_secret", "value", "client_secert"] {
+                assert!(credential.key(key).is_secret(), "{key}");
+            }
+            for key in ["kind", "token_url", "path", "access_token"] {
+                assert!(!credential.key(key).is_secret(), "{key}");
+            }
+            assert!(!credential.key("scopes").index(0).is_secret());
+        }
         let discovery = Path::root("myai").key("discovery");
         let source = discovery.key("sources").index(0);
         assert!(discovery.key("token").is_secret() && source.key("token").is_secret());

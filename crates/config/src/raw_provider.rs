@@ -7,6 +7,7 @@ use serde::Deserialize;
 use switchboard_model as model;
 
 use crate::raw::RawDuration;
+use crate::raw_provider_auth::RawProviderAuth;
 
 /// An LLM provider for chats: its API, its address and its credentials.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -32,13 +33,23 @@ pub(crate) struct RawProvider {
     /// Sent as `Authorization: Bearer ...` instead of an API key. A secret: use `${VAR}` or `file:/path`.
     #[schemars(length(min = 1), extend("examples" = ["${TOKEN}", "file:/run/secrets/token"]))]
     pub(crate) bearer: Option<String>,
-    /// Default model, for sessions that set none.
+    /// A credential that is not written here: a sign-in (`kind: oauth`) or the token file of another program
+    /// (`kind: token_file`). It replaces `api_key` and `bearer`.
+    pub(crate) auth: Option<RawProviderAuth>,
+    /// Further credentials by name. A session uses the one that it names as its `credential`, else that of `auth`,
+    /// `api_key` or `bearer`.
+    #[schemars(extend("examples" = [{"work": {"kind": "api_key", "value": "${WORK_KEY}"}}]))]
+    pub(crate) credentials: Option<BTreeMap<String, RawProviderAuth>>,
+    /// Default model, for sessions that set none. `code-assist` has the default `gemini-2.5-pro`.
     #[schemars(length(min = 1), extend("examples" = ["claude-sonnet-5-5"]))]
     pub(crate) model: Option<String>,
-    /// HTTP headers that are sent with every request. Values are secrets: use `${VAR}` or `file:/path`.
+    /// HTTP headers that are sent with every request. Values are secrets: use `${VAR}` or `file:/path`. `${session}`
+    /// stands for the id of the session.
     pub(crate) headers: Option<BTreeMap<String, String>>,
     /// The system prompt of every conversation.
     pub(crate) instructions: Option<String>,
+    /// For `anthropic`: texts before the instructions, each as a system block of its own.
+    pub(crate) system_blocks: Option<Vec<String>>,
     /// Maximum number of tokens in one answer.
     #[schemars(range(min = 1, max = 4_294_967_295u32), extend("examples" = [8192]))]
     pub(crate) max_output_tokens: Option<u32>,
@@ -53,7 +64,7 @@ pub(crate) struct RawProvider {
     /// Whether to request and show the model's reasoning.
     #[schemars(extend("default" = false))]
     pub(crate) show_thinking: Option<bool>,
-    /// The account id of a `chatgpt` login. Default: the one in the token.
+    /// The account id of a `chatgpt` login. Default: the one in the token file or in the token.
     #[schemars(length(min = 1))]
     pub(crate) account: Option<String>,
     /// The Google Cloud project of `code-assist`. Default: `GOOGLE_CLOUD_PROJECT`, else the one that Google assigns.
@@ -64,6 +75,10 @@ pub(crate) struct RawProvider {
     /// `auto` uses the first until the backend rejects it.
     #[schemars(extend("default" = "auto"))]
     pub(crate) tool_schema: Option<RawToolSchema>,
+    /// The key under which tools are declared to `gemini` and `code-assist`: `camel` sends `functionDeclarations`, `both`
+    /// sends `function_declarations` too, for backends that read only that one. Google's own backend wants one of them.
+    #[schemars(extend("default" = "camel"))]
+    pub(crate) declaration_keys: Option<RawDeclarationKeys>,
     /// How its models use tools, for sessions and turns that set nothing else: `native` uses the tool calls of the API,
     /// `react` lists the tools in the prompt and reads actions from the text of the answers. Default: `native`, and
     /// `react` if `native_tools` is false.
@@ -120,6 +135,14 @@ pub(crate) enum RawToolSchema {
     Auto,
     JsonSchema,
     Parameters,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(crate) enum RawDeclarationKeys {
+    Camel,
+    Both,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]

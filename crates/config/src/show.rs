@@ -9,10 +9,11 @@ use std::collections::BTreeSet;
 use serde_json::{Value as Json, json};
 use switchboard_model::{
     AccountScope, AdmissionMode, AgentLimits, AgentPlan, ArgumentSpec, BUILT_IN_LIMITS,
-    ContentCheckOverlay, EgressRule, Endpoint, EraChoice, GatewayPlan, JwksSource, LimitsOverlay,
-    LocalToolChoice, OAuthGrant, OAuthSettings, Plan, ProviderAuth, ProviderPlan, RecordOverlay,
-    RecordsPlan, SecurityPlan, ServerPlan, ServerSpec, Sharing, ThreatProtectionPlan, ToolEntry,
-    ToolSchemaForm, ToolsetPlan, UpstreamAuth, redact_url, render_duration,
+    ContentCheckOverlay, DeclarationKeys, EgressRule, Endpoint, EraChoice, GatewayPlan, JwksSource,
+    LimitsOverlay, LocalToolChoice, OAuthGrant, OAuthSettings, Plan, ProviderAuth, ProviderPlan,
+    RecordOverlay, RecordsPlan, SecurityPlan, ServerPlan, ServerSpec, Sharing,
+    ThreatProtectionPlan, ToolEntry, ToolSchemaForm, ToolsetPlan, UpstreamAuth, redact_url,
+    render_duration,
 };
 
 use crate::emit::Doc;
@@ -276,15 +277,23 @@ fn provider_entry(provider: &ProviderPlan, at: At<'_>, source: &SourceText<'_>) 
     fields.put("name", json!(provider.name));
     fields.put("kind", json!(provider.kind.as_str()));
     fields.put_written("base_url", provider.base_url.as_ref().map(|url| json!(redact_url(url))));
+    let is_described = fields.written("auth").is_some();
     match &provider.auth {
         ProviderAuth::None => {}
+        _ if is_described => {}
         ProviderAuth::ApiKey(_) => fields.put("api_key", json!(REDACTED)),
         ProviderAuth::Bearer(_) => fields.put("bearer", json!(REDACTED)),
+        ProviderAuth::OAuth(_) | ProviderAuth::TokenFile(_) => {}
     }
+    fields.put_as_written("auth");
+    fields.put_as_written("credentials");
     fields.put_written("model", text(&provider.model));
     fields.put_secrets("headers", provider.headers.keys().map(String::as_str));
     let settings = &provider.settings;
     fields.put_written("instructions", text(&settings.instructions));
+    if !settings.system_blocks.is_empty() {
+        fields.put_texts("system_blocks", &settings.system_blocks);
+    }
     fields.put_written("max_output_tokens", settings.max_output_tokens.map(|n| json!(n)));
     fields.put_written("temperature", settings.temperature.map(|n| json!(n)));
     fields.put_written("top_p", settings.top_p.map(|n| json!(n)));
@@ -295,6 +304,9 @@ fn provider_entry(provider: &ProviderPlan, at: At<'_>, source: &SourceText<'_>) 
     let tool_schema = provider.tool_schema;
     let is_chosen = tool_schema != ToolSchemaForm::Auto;
     fields.put_written("tool_schema", is_chosen.then(|| json!(tool_schema.as_str())));
+    let keys = settings.declaration_keys;
+    let is_chosen = keys != DeclarationKeys::default();
+    fields.put_written("declaration_keys", is_chosen.then(|| json!(keys.as_str())));
     let strategy = provider.strategy.map(|strategy| json!(strategy.as_str()));
     fields.put_written("strategy", strategy);
     fields.put_as_written("models");

@@ -82,7 +82,7 @@ mod tests {
         check(
             r#"{"ID": "work"}"#,
             Err(
-                "unknown field `ID`, expected one of `id`, `title`, `provider`, `model`, `strategy`, `servers`, `toolsets`, `tools`, `allow`, `own_servers` at line 1 column 5",
+                "unknown field `ID`, expected one of `id`, `title`, `provider`, `model`, `credential`, `strategy`, `servers`, `toolsets`, `tools`, `allow`, `own_servers` at line 1 column 5",
             ),
         );
     }

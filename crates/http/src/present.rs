@@ -50,6 +50,8 @@ pub fn providers(providers: &Providers) -> ProviderList {
         model: provider.model,
         base_url: provider.base_url,
         has_credentials: provider.has_credentials,
+        auth: provider.auth.map(str::to_owned),
+        credentials: provider.credentials,
         strategy: provider.strategy.as_str().into(),
         native_tools: provider.has_native_tools,
         source: provider.source.as_str().into(),

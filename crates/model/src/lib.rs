@@ -30,6 +30,7 @@ mod rate;
 mod secret;
 mod server;
 mod store_key;
+mod token_file;
 mod tool;
 
 pub use access::{Access, AccessRule, AccessRules, CallerLimits, LiveAccess, WeakAccess};
@@ -79,9 +80,10 @@ pub use plan::{
 };
 pub use prompt_tool::{DEFAULT_PROMPT_DEPTH, PromptToolPlan};
 pub use provider::{
-    BUILT_IN_PROVIDERS, DEFAULT_PROVIDER_IDLE_TIMEOUT, DEFAULT_PROVIDER_TOTAL_TIMEOUT, Effort,
-    ModelRule, ModelSettings, ProviderAuth, ProviderKind, ProviderPlan, ToolSchemaForm,
-    ToolStrategy, UnknownProviderKind, UnknownStrategy,
+    BUILT_IN_PROVIDERS, DEFAULT_CREDENTIAL, DEFAULT_PROVIDER_IDLE_TIMEOUT,
+    DEFAULT_PROVIDER_TOTAL_TIMEOUT, DeclarationKeys, Effort, ModelRule, ModelSettings,
+    ProviderAuth, ProviderKind, ProviderPlan, ToolSchemaForm, ToolStrategy, UnknownProviderKind,
+    UnknownStrategy,
 };
 pub use rate::{BadRate, Rate, RateBucket};
 pub use secret::{Secret, redact_url};
@@ -93,4 +95,5 @@ pub use server::{
     is_on_this_machine,
 };
 pub use store_key::{StoreKey, StoreKeys};
+pub use token_file::TokenFile;
 pub use tool::{QuarantinedTool, ToolDescriptor, UpstreamToolList};

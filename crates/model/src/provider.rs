@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 use wildmatch::WildMatch;
 
-use crate::Secret;
+use crate::{DescribedIssuer, Secret, TokenFile};
 
 /// The kind of a provider: a wire format together with a kind of account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -94,7 +94,27 @@ pub enum ProviderAuth {
     ApiKey(Secret),
     /// Sent as `Authorization: Bearer`.
     Bearer(Secret),
+    /// The access token of a sign-in at this issuer, sent as `Authorization: Bearer`.
+    OAuth(Box<DescribedIssuer>),
+    /// A token that another program keeps in a file, sent as `Authorization: Bearer`.
+    TokenFile(Box<TokenFile>),
 }
+
+impl ProviderAuth {
+    /// The word for the kind of credential in the configuration; `None` if there is none.
+    pub fn as_str(&self) -> Option<&'static str> {
+        match self {
+            Self::None => None,
+            Self::ApiKey(_) => Some("api_key"),
+            Self::Bearer(_) => Some("bearer"),
+            Self::OAuth(_) => Some("oauth"),
+            Self::TokenFile(_) => Some("token_file"),
+        }
+    }
+}
+
+/// The name of the credential that `auth`, `api_key` or `bearer` of a provider describes.
+pub const DEFAULT_CREDENTIAL: &str = "default";
 
 /// Reasoning effort, for models that support it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -129,6 +149,29 @@ pub struct ModelSettings {
     pub effort: Option<Effort>,
     /// Whether to request readable reasoning ("thoughts") from the model.
     pub show_thinking: bool,
+    /// Texts before the instructions, each as a block of its own, for Anthropic.
+    pub system_blocks: Vec<String>,
+    pub declaration_keys: DeclarationKeys,
+}
+
+/// The key under which tools are declared to Gemini.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum DeclarationKeys {
+    /// `functionDeclarations`
+    #[default]
+    Camel,
+    /// `functionDeclarations` and `function_declarations`, for backends that read either of them.
+    Both,
+}
+
+impl DeclarationKeys {
+    /// The word in the configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Camel => "camel",
+            Self::Both => "both",
+        }
+    }
 }
 
 /// The field in which tool schemas are sent to Gemini.
@@ -207,6 +250,8 @@ pub struct ProviderPlan {
     /// `None` means the provider's own address.
     pub base_url: Option<Url>,
     pub auth: ProviderAuth,
+    /// Further credentials by name, of which a session can choose one.
+    pub credentials: BTreeMap<String, ProviderAuth>,
     /// Default model, for sessions that set none.
     pub model: Option<String>,
     /// Sent with every request.
@@ -245,6 +290,7 @@ impl ProviderPlan {
             kind,
             base_url: None,
             auth: ProviderAuth::None,
+            credentials: BTreeMap::new(),
             model: None,
             headers: BTreeMap::new(),
             settings: ModelSettings::default(),
@@ -258,6 +304,16 @@ impl ProviderPlan {
             idle_timeout: DEFAULT_PROVIDER_IDLE_TIMEOUT,
             total_timeout: DEFAULT_PROVIDER_TOTAL_TIMEOUT,
         }
+    }
+
+    /// The settings of a credential. A name that the configuration does not have is a further sign-in at the issuer of
+    /// `auth`; without an issuer there is no such credential.
+    pub fn credential(&self, name: Option<&str>) -> Option<&ProviderAuth> {
+        let Some(name) = name.filter(|name| *name != DEFAULT_CREDENTIAL) else {
+            return Some(&self.auth);
+        };
+        let own = self.credentials.get(name);
+        own.or_else(|| matches!(self.auth, ProviderAuth::OAuth(_)).then_some(&self.auth))
     }
 
     /// The strategy that the configuration names for a model: that of its rule, else that of the provider. The longest
@@ -346,6 +402,19 @@ mod tests {
     }
 
     #[test]
+    fn a_credential_is_named_in_the_configuration_or_a_further_sign_in() {
+        let token = |text: &str| ProviderAuth::Bearer(Secret::new(text));
+        let mut plan = ProviderPlan::new("p", ProviderKind::Anthropic);
+        plan.auth = token("first");
+        plan.credentials.insert("work".into(), token("second"));
+        for name in [None, Some("default")] {
+            assert_eq!(plan.credential(name), Some(&token("first")));
+        }
+        assert_eq!(plan.credential(Some("work")), Some(&token("second")));
+        assert_eq!(plan.credential(Some("home")), None);
+    }
+
+    #[test]
     fn words_of_settings_are_those_of_the_configuration() {
         let efforts = [Effort::Minimal, Effort::Low, Effort::Medium, Effort::High];
         for effort in efforts {
@@ -354,5 +423,7 @@ mod tests {
         }
         let forms = [ToolSchemaForm::Auto, ToolSchemaForm::JsonSchema, ToolSchemaForm::Parameters];
         assert_eq!(forms.map(ToolSchemaForm::as_str), ["auto", "json_schema", "parameters"]);
+        let keys = [DeclarationKeys::Camel, DeclarationKeys::Both];
+        assert_eq!(keys.map(DeclarationKeys::as_str), ["camel", "both"]);
     }
 }

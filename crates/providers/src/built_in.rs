@@ -187,7 +187,7 @@ mod tests {
     fn shown(completed: &Completed) -> String {
         let Completed { plan, missing, unreadable } = completed;
         let key = match &plan.auth {
-            ProviderAuth::None => "",
+            ProviderAuth::None | ProviderAuth::OAuth(_) | ProviderAuth::TokenFile(_) => "",
             ProviderAuth::ApiKey(key) | ProviderAuth::Bearer(key) => key.expose(),
         };
         let url = plan.base_url.as_ref().map_or("-", Url::as_str);

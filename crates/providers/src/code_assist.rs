@@ -1,20 +1,25 @@
 //! The Google Cloud project for Code Assist: the configured one, else the one that Google assigns.
 
+use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use switchboard_chat::{FaultKind, ModelFault};
+use switchboard_model::{ProviderPlan, Secret};
 use switchboard_wire::{Answer, fault};
 use tokio::sync::OnceCell;
 use tokio::time::sleep;
 
 use crate::ProviderEndpoint;
 use crate::answer::{beginning, excerpt, header};
+use crate::endpoint::RequestContext;
 use crate::request_headers;
 use crate::stream::Clock;
 
@@ -29,16 +34,38 @@ const LEGACY_TIER: &str = "legacy-tier";
 const PATH: &str = "/v1internal";
 const SET_IT: &str = "set `project` in the entry of the provider, or GOOGLE_CLOUD_PROJECT";
 
-/// Looked up once and shared by concurrent requests. A failed lookup is repeated by the next request.
+/// Number of tokens of which the project is remembered.
+const MOST_KNOWN: usize = 64;
+
+/// The projects of the accounts in use. Each is looked up once for a token and shared by concurrent requests: another
+/// token may belong to another account. A failed lookup is repeated by the next request.
 #[derive(Debug, Default)]
-pub(crate) struct Project(OnceCell<String>);
+pub(crate) struct Project(Mutex<VecDeque<(Option<Secret>, Arc<OnceCell<String>>)>>);
 
 impl Project {
-    pub(crate) async fn of(&self, endpoint: &ProviderEndpoint) -> Result<String, ModelFault> {
+    pub(crate) async fn of(
+        &self,
+        endpoint: &ProviderEndpoint,
+        credential: Option<&str>,
+    ) -> Result<String, ModelFault> {
         if let Some(written) = &endpoint.plan().project {
             return checked(written);
         }
-        self.0.get_or_try_init(|| look_up(endpoint)).await.cloned()
+        let token = endpoint.present(credential).await?.secret().cloned();
+        self.known(token).get_or_try_init(|| look_up(endpoint, credential)).await.cloned()
+    }
+
+    fn known(&self, token: Option<Secret>) -> Arc<OnceCell<String>> {
+        let mut known = self.0.lock();
+        if let Some((_, project)) = known.iter().find(|(of, _)| *of == token) {
+            return project.clone();
+        }
+        if known.len() >= MOST_KNOWN {
+            known.pop_front();
+        }
+        let project = Arc::default();
+        known.push_back((token, Arc::clone(&project)));
+        project
     }
 }
 
@@ -98,7 +125,11 @@ struct OnboardedProject {
     id: Option<String>,
 }
 
-async fn look_up(endpoint: &ProviderEndpoint) -> Result<String, ModelFault> {
+async fn look_up(
+    endpoint: &ProviderEndpoint,
+    credential: Option<&str>,
+) -> Result<String, ModelFault> {
+    let account = CodeAssistAccount { endpoint, credential };
     let metadata = json!({
         "ideType": "IDE_UNSPECIFIED",
         "platform": "PLATFORM_UNSPECIFIED",
@@ -106,7 +137,7 @@ async fn look_up(endpoint: &ProviderEndpoint) -> Result<String, ModelFault> {
     });
     let body = json!({"metadata": metadata});
     let path = format!("{PATH}:loadCodeAssist");
-    let loaded: LoadedAccount = exchange(endpoint, Method::POST, &path, Some(&body)).await?;
+    let loaded: LoadedAccount = account.exchange(Method::POST, &path, Some(&body)).await?;
     if loaded.current_tier.is_some() {
         let project = loaded.cloudaicompanion_project.filter(|project| !project.is_empty());
         return project.ok_or_else(needs_project);
@@ -125,30 +156,72 @@ async fn look_up(endpoint: &ProviderEndpoint) -> Result<String, ModelFault> {
     // With a project, the free tier would be refused.
     let body = json!({"tierId": tier, "metadata": metadata});
     let path = format!("{PATH}:onboardUser");
-    let begun: Operation = exchange(endpoint, Method::POST, &path, Some(&body)).await?;
-    let done = finished(endpoint, begun).await?;
+    let begun: Operation = account.exchange(Method::POST, &path, Some(&body)).await?;
+    let done = account.finished(begun).await?;
     let project =
         done.response.and_then(|response| response.project).and_then(|project| project.id);
     project.filter(|project| !project.is_empty()).ok_or_else(needs_project)
 }
 
-async fn finished(
-    endpoint: &ProviderEndpoint,
-    mut operation: Operation,
-) -> Result<Operation, ModelFault> {
-    for _ in 0..MOST_POLLS {
+/// The account whose project is looked up.
+#[derive(Clone, Copy)]
+struct CodeAssistAccount<'a> {
+    endpoint: &'a ProviderEndpoint,
+    credential: Option<&'a str>,
+}
+
+impl CodeAssistAccount<'_> {
+    async fn finished(self, mut operation: Operation) -> Result<Operation, ModelFault> {
+        for _ in 0..MOST_POLLS {
+            if operation.done {
+                return Ok(operation);
+            }
+            let Some(name) = operation.name.take().filter(|name| is_operation(name)) else { break };
+            sleep(POLL).await;
+            operation = self.exchange(Method::GET, &format!("{PATH}/{name}"), None).await?;
+        }
         if operation.done {
             return Ok(operation);
         }
-        let Some(name) = operation.name.take().filter(|name| is_operation(name)) else { break };
-        sleep(POLL).await;
-        operation = exchange(endpoint, Method::GET, &format!("{PATH}/{name}"), None).await?;
+        let text =
+            "Google has not finished setting up the account for Code Assist: try again later";
+        Err(ModelFault::new(FaultKind::Timeout, text))
     }
-    if operation.done {
-        return Ok(operation);
+
+    async fn exchange<T: DeserializeOwned>(
+        self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<T, ModelFault> {
+        let clock = Clock::start(self.endpoint.plan());
+        let headers = |plan: &ProviderPlan| {
+            let mut headers = HeaderMap::new();
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+            request_headers::authorize(&mut headers, plan)?;
+            request_headers::configure(&mut headers, plan, "")?;
+            Ok(headers)
+        };
+        let body = body.map(|body| Bytes::from(body.to_string())).unwrap_or_default();
+        let context = RequestContext { credential: self.credential, session: "" };
+        let (mut answer, presented) = self
+            .endpoint
+            .send_with_credential(context, method, path, &headers, body, &clock)
+            .await?;
+        let scrubbed = |fault| request_headers::scrubbed(&presented.plan, fault);
+        let (status, answered) = (answer.status, std::mem::take(&mut answer.headers));
+        let body = beginning(answer, MOST_READ, &clock).await;
+        if !status.is_success() {
+            let header = |name: &str| header(&answered, name);
+            let answer = Answer { status: status.as_u16(), header: &header, body: &body };
+            return Err(presented.explained(scrubbed(fault(presented.plan.kind, &answer))));
+        }
+        serde_json::from_slice(&body).map_err(|_| {
+            let text = format!("Code Assist answered {path} with {}", excerpt(&body));
+            scrubbed(ModelFault::new(FaultKind::Unreadable, text))
+        })
     }
-    let text = "Google has not finished setting up the account for Code Assist: try again later";
-    Err(ModelFault::new(FaultKind::Timeout, text))
 }
 
 /// Whether the name of an operation can safely become part of a URL.
@@ -174,32 +247,4 @@ fn needs_validation(tier: &Ineligible) -> Option<ModelFault> {
     };
     let code = Some("VALIDATION_REQUIRED".to_owned());
     Some(ModelFault { code, ..ModelFault::new(FaultKind::Forbidden, format!("{why}{place}")) })
-}
-
-async fn exchange<T: DeserializeOwned>(
-    endpoint: &ProviderEndpoint,
-    method: Method,
-    path: &str,
-    body: Option<&Value>,
-) -> Result<T, ModelFault> {
-    let plan = endpoint.plan();
-    let clock = Clock::start(plan);
-    let mut headers = HeaderMap::new();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
-    request_headers::authorize(&mut headers, plan)?;
-    request_headers::configure(&mut headers, plan)?;
-    let body = body.map(|body| Bytes::from(body.to_string())).unwrap_or_default();
-    let mut answer = endpoint.send(method, path, headers, body, &clock).await?;
-    let (status, answered) = (answer.status, std::mem::take(&mut answer.headers));
-    let body = beginning(answer, MOST_READ, &clock).await;
-    if !status.is_success() {
-        let header = |name: &str| header(&answered, name);
-        let answer = Answer { status: status.as_u16(), header: &header, body: &body };
-        return Err(endpoint.scrubbed(fault(plan.kind, &answer)));
-    }
-    serde_json::from_slice(&body).map_err(|_| {
-        let text = format!("Code Assist answered {path} with {}", excerpt(&body));
-        endpoint.scrubbed(ModelFault::new(FaultKind::Unreadable, text))
-    })
 }

@@ -21,7 +21,7 @@ fn assist(base: &str) -> Arc<ProviderEndpoint> {
 async fn project(answers: Answers) -> (Result<String, ModelFault>, Vec<Seen>) {
     let server = Server::start(answers).await;
     let endpoint = assist(&server.base);
-    let found = endpoint.project().await;
+    let found = endpoint.project(None).await;
     (found, server.seen())
 }
 
@@ -39,7 +39,7 @@ async fn an_account_that_is_set_up_has_a_project() {
     let mut plan = plan(ProviderKind::CodeAssist, &server.base);
     plan.headers.insert("x-team".into(), Secret::new("blue"));
     let endpoint = endpoint(plan);
-    let waiters = future::join_all((0..5).map(|_| endpoint.project())).await;
+    let waiters = future::join_all((0..5).map(|_| endpoint.project(None))).await;
     assert!(waiters.iter().all(|project| project.as_deref() == Ok("p-1")), "{waiters:?}");
     let seen = server.seen();
     assert_eq!(seen.len(), 1, "one asks for all");
@@ -91,7 +91,7 @@ async fn what_is_missing_is_told() {
         project: Some("1234".into()),
         ..plan(ProviderKind::CodeAssist, "http://127.0.0.1:1")
     };
-    insta::assert_snapshot!(endpoint(numbered).project().await.unwrap_err(), @"credentials: `1234` is the number of a Google Cloud project; set its id instead");
+    insta::assert_snapshot!(endpoint(numbered).project(None).await.unwrap_err(), @"credentials: `1234` is the number of a Google Cloud project; set its id instead");
 }
 
 #[tokio::test]
@@ -104,8 +104,8 @@ async fn a_failed_try_is_tried_again() {
     })
     .await;
     let endpoint = assist(&server.base);
-    assert_eq!(endpoint.project().await.unwrap_err().kind, FaultKind::Overloaded);
-    assert_eq!(endpoint.project().await.as_deref(), Ok("p"));
+    assert_eq!(endpoint.project(None).await.unwrap_err().kind, FaultKind::Overloaded);
+    assert_eq!(endpoint.project(None).await.as_deref(), Ok("p"));
 }
 
 #[tokio::test]
@@ -114,5 +114,5 @@ async fn a_project_that_is_written_down_is_not_asked_for() {
         project: Some("mine".into()),
         ..plan(ProviderKind::CodeAssist, "http://127.0.0.1:1")
     };
-    assert_eq!(endpoint(written).project().await.as_deref(), Ok("mine"));
+    assert_eq!(endpoint(written).project(None).await.as_deref(), Ok("mine"));
 }

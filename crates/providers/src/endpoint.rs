@@ -9,13 +9,17 @@ use http::{HeaderMap, Method};
 use parking_lot::Mutex;
 use switchboard_chat::{FaultKind, ModelEvent, ModelFault, Source};
 use switchboard_loopback::LoopbackPool;
-use switchboard_model::{ProviderKind, ProviderPlan, ToolSchemaForm};
+use switchboard_model::{
+    DEFAULT_CREDENTIAL, DescribedIssuer, ProviderAuth, ProviderKind, ProviderPlan, ToolSchemaForm,
+};
+use switchboard_oauth::{RequestAttempt, SignIns};
 use switchboard_wire::{Beat, Limits, ModelRequest, Parser, WireRequest, demo, request};
 use tokio::time::timeout_at;
 use url::Url;
 
 use crate::built_in::{Completed, own_address};
 use crate::code_assist::Project;
+use crate::credential::{self, Presented};
 use crate::http_answer::{HttpQuestion, ProviderResponse};
 use crate::http_client::{HttpClients, place};
 use crate::noted_models::NotedModels;
@@ -24,6 +28,17 @@ use crate::{ProviderOrigin, answer, request_headers};
 
 /// Number of turns for which failures of the demo model are counted.
 const FAILED_TURNS: usize = 256;
+
+/// The model of Code Assist where none is named: accounts have it without a choice.
+const CODE_ASSIST_MODEL: &str = "gemini-2.5-pro";
+
+/// The conversation and the credential of a request.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct RequestContext<'a> {
+    pub(crate) credential: Option<&'a str>,
+    /// Stands for `${session}` in configured headers.
+    pub(crate) session: &'a str,
+}
 
 /// A provider to which requests can be sent.
 #[derive(Debug)]
@@ -39,6 +54,8 @@ pub struct ProviderEndpoint {
     pool: Option<Arc<LoopbackPool>>,
     clients: Arc<HttpClients>,
     project: Project,
+    /// The store of sign-ins; absent where nothing is asked.
+    sign_ins: Option<SignIns>,
     /// Whether the backend rejected `parametersJsonSchema`.
     knows_only_parameters: AtomicBool,
     /// Models of which the backend said that they have no native tool calls.
@@ -54,6 +71,7 @@ impl ProviderEndpoint {
         origin: ProviderOrigin,
         completed: Completed,
         clients: Arc<HttpClients>,
+        sign_ins: Option<SignIns>,
     ) -> Self {
         let Completed { plan, missing, unreadable } = completed;
         let own = || own_address(plan.kind).and_then(|text| Url::parse(text).ok());
@@ -67,6 +85,7 @@ impl ProviderEndpoint {
             unreadable,
             clients,
             project: Project::default(),
+            sign_ins,
             knows_only_parameters: AtomicBool::new(false),
             without_tools: NotedModels::default(),
             without_stop: NotedModels::default(),
@@ -138,11 +157,19 @@ impl ProviderEndpoint {
         &self.plan
     }
 
-    /// The source of a reply: this provider, with the requested model or else the configured one.
+    /// The source of a reply: this provider, with the requested model or else the configured one, and with the
+    /// requested credential.
     ///
-    /// Only the demo model is a default: names and prices of models change, and a paid model must be chosen explicitly.
-    pub fn source(&self, model: Option<&str>) -> Result<Source, ModelFault> {
+    /// Only the demo model and the model of Code Assist are defaults: names and prices of models change, and a paid
+    /// model must be chosen explicitly.
+    pub fn source(
+        &self,
+        model: Option<&str>,
+        credential: Option<&str>,
+    ) -> Result<Source, ModelFault> {
         let plan = self.plan();
+        credential::find(plan, credential)?;
+        let credential = credential.filter(|name| *name != DEFAULT_CREDENTIAL).map(str::to_owned);
         let asked = model.map(str::trim).filter(|model| !model.is_empty());
         let Some(model) = asked.or_else(|| self.default_model()) else {
             let name = &plan.name;
@@ -153,7 +180,12 @@ impl ProviderEndpoint {
             );
             return Err(ModelFault::new(FaultKind::NotFound, text));
         };
-        Ok(Source { kind: plan.kind, provider: plan.name.clone(), model: model.to_owned() })
+        Ok(Source {
+            kind: plan.kind,
+            provider: plan.name.clone(),
+            model: model.to_owned(),
+            credential,
+        })
     }
 
     /// Sends one request, once. Dropping the future or the returned stream cancels the request.
@@ -162,28 +194,68 @@ impl ProviderEndpoint {
         if plan.kind == ProviderKind::Demo {
             return Ok(self.play(ask));
         }
-        self.refuse_unready()?;
+        let credential = ask.source.credential.as_deref();
+        let auth = credential::find(plan, credential)?;
+        self.refuse_unready(auth)?;
         let project = match (plan.kind, ask.project) {
-            (ProviderKind::CodeAssist, None) => Some(self.project().await?),
+            (ProviderKind::CodeAssist, None) => Some(self.project(credential).await?),
             _ => None,
         };
-        let ask = ModelRequest { project: ask.project.or(project.as_deref()), ..ask.clone() };
+        let is_bearer = credential::is_bearer(auth);
+        let ask =
+            ModelRequest { project: ask.project.or(project.as_deref()), is_bearer, ..ask.clone() };
         let parser = Parser::new(ask.source, Limits::default());
-        self.open(request(&ask)?, Box::new(parser)).await
+        let conversation = RequestContext { credential, session: ask.session };
+        self.open(conversation, request(&ask)?, Box::new(parser)).await
     }
 
     /// Sends a request in wire format and checks that the response is a stream.
     pub(crate) async fn open(
         &self,
+        context: RequestContext<'_>,
         wire: WireRequest,
         reader: Box<dyn Reads>,
     ) -> Result<ModelStream, ModelFault> {
         let mut clock = Clock::start(self.plan());
-        let headers = request_headers::headers(self.plan(), &wire.headers)?;
-        let answer = self.send(Method::POST, &wire.path, headers, wire.body, &clock).await?;
+        let headers =
+            |plan: &ProviderPlan| request_headers::headers(plan, &wire.headers, context.session);
+        let (answer, presented) = self
+            .send_with_credential(context, Method::POST, &wire.path, &headers, wire.body, &clock)
+            .await?;
         clock.hear();
-        let answer = answer::expect_stream(answer, self.plan(), &clock).await?;
-        Ok(ModelStream::reading(answer, reader, clock, self.plan.clone()))
+        let plan = presented.plan.clone();
+        let answer = answer::expect_stream(answer, &plan, &clock).await;
+        let answer = answer.map_err(|fault| presented.explained(fault))?;
+        Ok(ModelStream::reading(answer, reader, clock, plan))
+    }
+
+    /// Sends a request with the current value of its credential, and once more with another value if the provider
+    /// refuses the first one.
+    pub(crate) async fn send_with_credential(
+        &self,
+        context: RequestContext<'_>,
+        method: Method,
+        path: &str,
+        headers: &(dyn Fn(&ProviderPlan) -> Result<HeaderMap, ModelFault> + Sync),
+        body: Bytes,
+        clock: &Clock,
+    ) -> Result<(ProviderResponse, Presented), ModelFault> {
+        let first = self.present(context.credential).await?;
+        let answer =
+            self.send(method.clone(), path, headers(&first.plan)?, body.clone(), clock).await?;
+        let Some(second) = first.after(&answer, RequestAttempt::First).await? else {
+            return Ok((answer, first));
+        };
+        drop(answer);
+        let answer = self.send(method, path, headers(&second.plan)?, body, clock).await?;
+        second.after(&answer, RequestAttempt::Second).await?;
+        Ok((answer, second))
+    }
+
+    /// The current value of a credential.
+    pub(crate) async fn present(&self, credential: Option<&str>) -> Result<Presented, ModelFault> {
+        let (address, sign_ins) = (self.base_url.as_ref(), self.sign_ins.as_ref());
+        credential::present(&self.plan, credential, address, sign_ins).await
     }
 
     /// Sends a request and waits for the head of its response.
@@ -227,7 +299,7 @@ impl ProviderEndpoint {
     }
 
     /// Fails before sending if credentials or the URL are missing.
-    fn refuse_unready(&self) -> Result<(), ModelFault> {
+    fn refuse_unready(&self, auth: &ProviderAuth) -> Result<(), ModelFault> {
         let name = &self.plan().name;
         if let Some(variable) = self.unreadable {
             let text = format!(
@@ -236,7 +308,7 @@ impl ProviderEndpoint {
             );
             return Err(ModelFault::new(FaultKind::NotFound, text));
         }
-        if let Some(variable) = self.missing {
+        if let Some(variable) = self.missing.filter(|_| *auth == ProviderAuth::None) {
             let text = format!(
                 "the provider `{name}` has no key: set {variable}, or `api_key` in its entry of `providers`"
             );
@@ -267,8 +339,8 @@ impl ProviderEndpoint {
         ModelStream::playing(beats, Clock::start(self.plan()), self.plan.clone())
     }
 
-    pub(crate) async fn project(&self) -> Result<String, ModelFault> {
-        self.project.of(self).await
+    pub(crate) async fn project(&self, credential: Option<&str>) -> Result<String, ModelFault> {
+        self.project.of(self, credential).await
     }
 
     pub(crate) fn is_made_of(&self, origin: ProviderOrigin, completed: &Completed) -> bool {
@@ -285,13 +357,33 @@ impl ProviderEndpoint {
         self.base_url.as_ref()
     }
 
+    /// The address that the tokens of a sign-in with this credential are for, and the issuer to sign in at. `None` if the
+    /// credential needs no sign-in.
+    pub fn described_issuer(&self, credential: &str) -> Option<(&Url, &DescribedIssuer)> {
+        match self.plan().credential(Some(credential))? {
+            ProviderAuth::OAuth(issuer) => Some((self.base_url.as_ref()?, issuer)),
+            ProviderAuth::None
+            | ProviderAuth::ApiKey(_)
+            | ProviderAuth::Bearer(_)
+            | ProviderAuth::TokenFile(_) => None,
+        }
+    }
+
     pub(crate) fn has_credentials(&self) -> bool {
         self.missing.is_none()
     }
 
     pub(crate) fn default_model(&self) -> Option<&str> {
         let plan = self.plan();
-        let own = (plan.kind == ProviderKind::Demo).then_some("demo");
+        let own = match plan.kind {
+            ProviderKind::Demo => Some("demo"),
+            ProviderKind::CodeAssist => Some(CODE_ASSIST_MODEL),
+            ProviderKind::OpenAi
+            | ProviderKind::ChatGpt
+            | ProviderKind::OpenAiChat
+            | ProviderKind::Anthropic
+            | ProviderKind::Gemini => None,
+        };
         plan.model.as_deref().or(own)
     }
 }
@@ -307,9 +399,12 @@ fn model_variable(plan: &ProviderPlan) -> Option<&'static str> {
     match plan.kind {
         ProviderKind::OpenAi => Some("OPENAI_MODEL"),
         ProviderKind::Anthropic => Some("ANTHROPIC_MODEL"),
-        ProviderKind::Gemini | ProviderKind::CodeAssist => Some("GEMINI_MODEL"),
+        ProviderKind::Gemini => Some("GEMINI_MODEL"),
         ProviderKind::OpenAiChat if plan.name == "ollama" => Some("OLLAMA_MODEL"),
-        ProviderKind::OpenAiChat | ProviderKind::ChatGpt | ProviderKind::Demo => None,
+        ProviderKind::OpenAiChat
+        | ProviderKind::ChatGpt
+        | ProviderKind::CodeAssist
+        | ProviderKind::Demo => None,
     }
 }
 
@@ -324,7 +419,7 @@ mod tests {
         let address = |plan: ProviderPlan, path: &str| {
             let completed = Completed { plan, missing: None, unreadable: None };
             let endpoint =
-                ProviderEndpoint::new(ProviderOrigin::Configured, completed, Arc::default());
+                ProviderEndpoint::new(ProviderOrigin::Configured, completed, Arc::default(), None);
             endpoint.address(path).map(String::from).map_err(|fault| fault.kind)
         };
         let rows = [

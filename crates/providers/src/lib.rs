@@ -7,6 +7,7 @@
 mod answer;
 mod built_in;
 mod code_assist;
+mod credential;
 mod endpoint;
 mod http_answer;
 mod http_client;
@@ -14,10 +15,12 @@ mod noted_models;
 mod providers;
 mod request_headers;
 mod stream;
+mod token_file;
 
 pub use endpoint::ProviderEndpoint;
 pub use providers::{ProviderInfo, ProviderOrigin, Providers, UnknownProvider};
 pub use stream::ModelStream;
+pub use token_file::token_file_problem;
 
 #[cfg(test)]
 mod code_assist_tests;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use switchboard_loopback::LoopbackPool;
 use switchboard_model::{ProviderKind, ProviderPlan, ToolStrategy, redact_url};
+use switchboard_oauth::SignIns;
 
 use crate::ProviderEndpoint;
 use crate::built_in::ProviderEnvironment;
@@ -16,6 +17,7 @@ use crate::http_client::HttpClients;
 pub struct Providers {
     environment: ProviderEnvironment,
     clients: Arc<HttpClients>,
+    sign_ins: Option<SignIns>,
     endpoints: ArcSwap<Vec<Arc<ProviderEndpoint>>>,
 }
 
@@ -46,6 +48,10 @@ pub struct ProviderInfo {
     pub base_url: Option<String>,
     /// Whether it has the credentials that it needs.
     pub has_credentials: bool,
+    /// The word for the kind of its credential, such as `api_key` or `oauth`; `None` without one.
+    pub auth: Option<&'static str>,
+    /// The names of its further credentials.
+    pub credentials: Vec<String>,
     /// How its models use tools unless a session or a turn says otherwise.
     pub strategy: ToolStrategy,
     pub has_native_tools: bool,
@@ -73,10 +79,21 @@ fn meant(nearest: Option<&str>, known: &[String]) -> String {
 const ALIKE: f64 = 0.75;
 
 impl Providers {
+    /// The providers, without a store of sign-ins: those that need one cannot be asked.
     pub fn new(plan: &[ProviderPlan], env: &dyn Fn(&str) -> Option<String>) -> Self {
+        Self::with_sign_ins(plan, env, None)
+    }
+
+    /// The providers, with the tokens of sign-ins.
+    pub fn with_sign_ins(
+        plan: &[ProviderPlan],
+        env: &dyn Fn(&str) -> Option<String>,
+        sign_ins: Option<SignIns>,
+    ) -> Self {
         let providers = Self {
             environment: ProviderEnvironment::read(env),
             clients: Arc::default(),
+            sign_ins,
             endpoints: ArcSwap::default(),
         };
         providers.set(plan);
@@ -95,7 +112,8 @@ impl Providers {
         let all = all.map(|(origin, completed)| {
             let same = before.iter().find(|endpoint| endpoint.is_made_of(origin, &completed));
             same.cloned().unwrap_or_else(|| {
-                Arc::new(ProviderEndpoint::new(origin, completed, self.clients.clone()))
+                let (clients, sign_ins) = (self.clients.clone(), self.sign_ins.clone());
+                Arc::new(ProviderEndpoint::new(origin, completed, clients, sign_ins))
             })
         });
         self.endpoints.store(Arc::new(all.collect()));
@@ -119,6 +137,8 @@ impl Providers {
                 model: endpoint.default_model().map(str::to_owned),
                 base_url: endpoint.base_url().map(redact_url),
                 has_credentials: endpoint.has_credentials(),
+                auth: plan.auth.as_str(),
+                credentials: plan.credentials.keys().cloned().collect(),
                 strategy: plan.default_strategy(endpoint.default_model()),
                 has_native_tools: plan.has_native_tools,
                 source: endpoint.origin(),

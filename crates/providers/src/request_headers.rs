@@ -13,6 +13,8 @@ const BETA: &str = "anthropic-beta";
 const BEARER_BETA: &str = "oauth-2025-04-20";
 const ACCOUNT: &str = "chatgpt-account-id";
 const SHORTEST_SECRET: usize = 4;
+/// Stands for the id of the session in a configured header.
+const SESSION: &str = "${session}";
 
 /// Whether a header value may be printed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,6 +28,7 @@ enum Shown {
 pub(crate) fn headers(
     plan: &ProviderPlan,
     wire: &[(&'static str, String)],
+    session: &str,
 ) -> Result<HeaderMap, ModelFault> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -37,19 +40,26 @@ pub(crate) fn headers(
     if plan.kind == ProviderKind::ChatGpt {
         put(&mut headers, "originator", "switchboard")?;
     }
-    configure(&mut headers, plan)?;
+    configure(&mut headers, plan, session)?;
     Ok(headers)
 }
 
-/// Adds the headers of the configuration.
-pub(crate) fn configure(headers: &mut HeaderMap, plan: &ProviderPlan) -> Result<(), ModelFault> {
-    plan.headers.iter().try_for_each(|(name, value)| put_secret(headers, name, value.expose()))
+/// Adds the headers of the configuration, with the id of the session where they name it.
+pub(crate) fn configure(
+    headers: &mut HeaderMap,
+    plan: &ProviderPlan,
+    session: &str,
+) -> Result<(), ModelFault> {
+    plan.headers.iter().try_for_each(|(name, value)| {
+        put_secret(headers, name, &value.expose().replace(SESSION, session))
+    })
 }
 
 /// Adds the credentials.
 pub(crate) fn authorize(headers: &mut HeaderMap, plan: &ProviderPlan) -> Result<(), ModelFault> {
     match (&plan.auth, plan.kind) {
-        (ProviderAuth::None, _) => {}
+        // The last two are replaced by their tokens before a request is made.
+        (ProviderAuth::None | ProviderAuth::OAuth(_) | ProviderAuth::TokenFile(_), _) => {}
         (ProviderAuth::ApiKey(key), ProviderKind::Anthropic) => {
             put_secret(headers, "x-api-key", key.expose())?;
         }
@@ -151,7 +161,7 @@ pub(crate) fn scrubbed(plan: &ProviderPlan, fault: ModelFault) -> ModelFault {
 /// Removes secrets from a text: a provider may quote what it was sent.
 fn scrub(plan: &ProviderPlan, text: &str) -> String {
     let key = match &plan.auth {
-        ProviderAuth::None => None,
+        ProviderAuth::None | ProviderAuth::OAuth(_) | ProviderAuth::TokenFile(_) => None,
         ProviderAuth::ApiKey(secret) | ProviderAuth::Bearer(secret) => Some(secret),
     };
     let secrets = key.into_iter().chain(plan.headers.values()).map(Secret::expose);
@@ -180,7 +190,7 @@ mod tests {
 
     #[track_caller]
     fn check(plan: &ProviderPlan, wire: &[(&'static str, String)], expected: &[&str]) {
-        let headers = headers(plan, wire).unwrap();
+        let headers = headers(plan, wire, "s-1").unwrap();
         let mut shown: Vec<_> = headers
             .iter()
             .filter(|(name, _)| !["content-type", "accept"].contains(&name.as_str()))
@@ -238,14 +248,31 @@ mod tests {
     fn headers_of_the_configuration_have_the_last_word_and_secrets_do_not_print() {
         let mut plan = plan(ProviderKind::OpenAi, key());
         plan.headers.insert("Accept".into(), Secret::new("x-s3cret"));
-        let headers = headers(&plan, &[]).unwrap();
+        let headers = headers(&plan, &[], "").unwrap();
         assert_eq!(headers["accept"], "x-s3cret");
         let printed = format!("{headers:?}");
         assert!(!printed.contains("the-key") && !printed.contains("s3cret"), "{printed}");
         plan.auth = bearer("a\nb-s3cret");
-        let fault = super::headers(&plan, &[]).unwrap_err();
+        let fault = super::headers(&plan, &[], "").unwrap_err();
         assert_eq!(fault.kind, FaultKind::Credentials);
         assert!(!fault.to_string().contains("s3cret"), "{fault}");
+    }
+
+    #[test]
+    fn a_configured_header_can_name_the_session() {
+        let mut plan = plan(ProviderKind::ChatGpt, bearer("t"));
+        plan.account = Some("acc".into());
+        plan.headers.insert("session_id".into(), Secret::new("${session}"));
+        plan.headers.insert("OpenAI-Beta".into(), Secret::new("responses=experimental"));
+        plan.headers.insert("originator".into(), Secret::new("mine/${session}"));
+        let expected = [
+            "authorization: Bearer t",
+            "chatgpt-account-id: acc",
+            "openai-beta: responses=experimental",
+            "originator: mine/s-1",
+            "session_id: s-1",
+        ];
+        check(&plan, &[], &expected);
     }
 
     #[test]

@@ -65,7 +65,7 @@ pub(crate) struct Question {
 impl Question {
     pub(crate) fn new(kind: ProviderKind, text: &str) -> Self {
         Self {
-            source: Source { kind, provider: "p".into(), model: "m".into() },
+            source: Source { kind, provider: "p".into(), model: "m".into(), credential: None },
             messages: vec![Message::user(text)],
             tools: Tools::only(Arc::new(Rendering::new(Provider::OpenAi, []))),
             settings: ModelSettings::default(),
@@ -83,6 +83,7 @@ impl Question {
             session: "sess_1",
             turn: "turn_1",
             project: None,
+            is_bearer: false,
         }
     }
 }
@@ -179,7 +180,7 @@ pub(crate) fn endpoint(plan: ProviderPlan) -> Arc<ProviderEndpoint> {
 /// The same provider over both clients: the loopback client and reqwest.
 pub(crate) fn endpoints(plan: &ProviderPlan) -> [Arc<ProviderEndpoint>; 2] {
     let completed = Completed { plan: plan.clone(), missing: None, unreadable: None };
-    let far = ProviderEndpoint::new(ProviderOrigin::Configured, completed, Arc::default())
+    let far = ProviderEndpoint::new(ProviderOrigin::Configured, completed, Arc::default(), None)
         .by_the_long_way();
     [endpoint(plan.clone()), Arc::new(far)]
 }

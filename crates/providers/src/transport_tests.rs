@@ -19,6 +19,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use crate::endpoint::RequestContext;
 use crate::test_support::{
     KEY, Plain, Question, Server, all, endpoint, endpoints, fault, plan, reply,
 };
@@ -84,7 +85,7 @@ async fn open(endpoint: &ProviderEndpoint, path: &str) -> Result<ModelStream, Mo
         headers: vec![("x-format", "1".into())],
         body: Bytes::from_static(b"{}"),
     };
-    endpoint.open(wire, Box::new(Plain::default())).await
+    endpoint.open(RequestContext::default(), wire, Box::new(Plain::default())).await
 }
 
 /// Sends a request to a path whose response is not a stream.
@@ -357,12 +358,12 @@ async fn who_has_no_key_or_model_is_told_where_to_put_them() {
     insta::assert_snapshot!(fault, @"credentials: the provider `openai` has no key: set OPENAI_API_KEY, or `api_key` in its entry of `providers`");
     let fault = providers.find("anthropic").unwrap().ask(&question.ask()).await.unwrap_err();
     insta::assert_snapshot!(fault, @"not_found: ANTHROPIC_BASE_URL is not a valid address for the provider `anthropic`: set one such as `https://proxy.example/v1`");
-    insta::assert_snapshot!(openai.source(None).unwrap_err(), @"not_found: no model is named for the provider `openai`: name one with the message, or set `model` in its entry of `providers`, or OPENAI_MODEL");
-    assert_eq!(openai.source(Some("gpt-5")).unwrap().model, "gpt-5");
-    assert_eq!(providers.find("demo").unwrap().source(None).unwrap().model, "demo");
+    insta::assert_snapshot!(openai.source(None, None).unwrap_err(), @"not_found: no model is named for the provider `openai`: name one with the message, or set `model` in its entry of `providers`, or OPENAI_MODEL");
+    assert_eq!(openai.source(Some("gpt-5"), None).unwrap().model, "gpt-5");
+    assert_eq!(providers.find("demo").unwrap().source(None, None).unwrap().model, "demo");
     let configured =
         ProviderPlan { model: Some("m".into()), ..ProviderPlan::new("test", ProviderKind::Gemini) };
-    let source = endpoint(configured).source(Some(" ")).unwrap();
+    let source = endpoint(configured).source(Some(" "), None).unwrap();
     assert_eq!((source.model.as_str(), source.provider.as_str()), ("m", "test"));
 }
 

@@ -256,6 +256,11 @@ impl Board {
         self.published.load().plan().clone()
     }
 
+    /// The sign-ins at servers and providers.
+    pub fn sign_ins(&self) -> Option<&SignIns> {
+        self.around.options.sign_ins.as_ref()
+    }
+
     /// The store that this board writes to.
     pub fn store(&self) -> &Store {
         &self.store

@@ -86,10 +86,14 @@ fn secrets_of(plan: &Plan) -> Vec<Secret> {
     let mut secrets: Vec<_> =
         plan.servers.iter().flat_map(|server| configured_secrets(&server.spec)).collect();
     for provider in &plan.providers {
-        match &provider.auth {
-            ProviderAuth::None => {}
-            ProviderAuth::ApiKey(secret) | ProviderAuth::Bearer(secret) => {
-                secrets.push(secret.clone());
+        for auth in std::iter::once(&provider.auth).chain(provider.credentials.values()) {
+            match auth {
+                // The token of a file or a sign-in is not part of the configuration.
+                ProviderAuth::None | ProviderAuth::TokenFile(_) => {}
+                ProviderAuth::ApiKey(secret) | ProviderAuth::Bearer(secret) => {
+                    secrets.push(secret.clone());
+                }
+                ProviderAuth::OAuth(issuer) => secrets.extend(issuer.client_secret.clone()),
             }
         }
         secrets.extend(provider.headers.values().cloned());

@@ -16,6 +16,8 @@ pub struct Change {
     pub title: Option<Option<String>>,
     pub provider: Option<Option<String>>,
     pub model: Option<Option<String>>,
+    /// The name of a credential of the provider. A change of the provider without one removes it.
+    pub credential: Option<Option<String>>,
     /// The word of a strategy; `Some(None)` leaves it to the provider.
     pub strategy: Option<Option<String>>,
     /// The servers that the session is bound to; `Some(None)` binds it to all.
@@ -43,10 +45,15 @@ impl Change {
         draft: &mut Draft,
     ) -> Result<(), SessionError> {
         let about = &mut draft.about;
+        let is_other_provider = self.provider.as_ref().is_some_and(|now| *now != about.provider);
+        if is_other_provider {
+            about.credential = None;
+        }
         for (text, place, what) in [
             (self.title, &mut about.title, "title"),
             (self.provider, &mut about.provider, "provider"),
             (self.model, &mut about.model, "model"),
+            (self.credential, &mut about.credential, "credential"),
         ] {
             let Some(text) = text else { continue };
             if text.as_ref().is_some_and(|text| text.chars().count() > MAX_TEXT) {

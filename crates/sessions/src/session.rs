@@ -59,6 +59,8 @@ pub struct About {
     /// The LLM provider and the model that the session uses.
     pub provider: Option<String>,
     pub model: Option<String>,
+    /// The name of the credential of the provider; `None` is the default one.
+    pub credential: Option<String>,
     /// How the model uses tools; `None` leaves it to the provider.
     pub strategy: Option<ToolStrategy>,
 }

@@ -27,6 +27,8 @@ struct KeptState {
     scope: Option<Scope>,
     #[serde(skip_serializing_if = "Option::is_none")]
     strategy: Option<ToolStrategy>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    credential: Option<String>,
     /// The toolsets, as earlier versions of the program stored them.
     #[serde(skip_serializing)]
     enabled: Vec<String>,
@@ -53,6 +55,7 @@ pub(crate) fn stored(session: &Session, now: &SessionState) -> StoredSession {
         retired: retired.collect(),
         scope: (*session.own_scope != Scope::default()).then(|| Scope::clone(&session.own_scope)),
         strategy: draft.about.strategy,
+        credential: draft.about.credential.clone(),
         enabled: Vec::new(),
     };
     StoredSession {
@@ -97,6 +100,7 @@ fn draft(stored: &StoredSession, state: KeptState) -> (Draft, Vec<DeclaredTool>,
         title: stored.title.clone(),
         provider: stored.provider.clone(),
         model: stored.model.clone(),
+        credential: state.credential,
         strategy: state.strategy,
     };
     (Draft { about, selection, servers }, retired.collect(), state.scope.unwrap_or_default())

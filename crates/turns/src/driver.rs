@@ -148,6 +148,7 @@ impl PreparedRequest {
             session,
             turn,
             project: None,
+            is_bearer: false,
         };
         stop_sequence::ask(&self.endpoint, ask).instrument(self.span.clone()).await
     }

@@ -33,6 +33,10 @@ pub struct NewTurn {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 512)]
     pub model: Option<String>,
+    /// The credential of the provider in this turn, by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 512)]
+    pub credential: Option<String>,
     /// How the model uses tools in this turn: by native tool calls, or by the text of its answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, pattern = "^(native|react)$")]
@@ -138,6 +142,7 @@ pub(crate) fn default_name(providers: &Providers) -> String {
 pub(crate) struct Wanted {
     provider: Option<String>,
     model: Option<String>,
+    credential: Option<String>,
     strategy: Option<ToolStrategy>,
     settings: ModelSettings,
     show_thinking: Option<bool>,
@@ -169,6 +174,7 @@ impl Wanted {
         Self {
             provider: turn.provider.clone(),
             model: turn.model.clone(),
+            credential: turn.credential.clone(),
             strategy: turn.strategy,
             settings: ModelSettings {
                 instructions: turn.instructions.clone(),
@@ -177,6 +183,7 @@ impl Wanted {
                 top_p: turn.top_p,
                 effort: turn.effort,
                 show_thinking: false,
+                ..ModelSettings::default()
             },
             show_thinking: turn.show_thinking,
         }
@@ -196,9 +203,12 @@ impl Wanted {
             Box::new(ModelFault::new(FaultKind::NotFound, error.to_string()))
         };
         let endpoint = providers.find(&name).map_err(unknown)?;
-        // The session's model belongs to the session's provider.
-        let model = self.model.clone().or(if is_of_turn { None } else { about.model });
-        let source = endpoint.source(model.as_deref()).map_err(Box::new)?;
+        // The session's model and credential belong to the session's provider.
+        let (of_session, credential) =
+            if is_of_turn { (None, None) } else { (about.model, about.credential) };
+        let model = self.model.clone().or(of_session);
+        let credential = self.credential.clone().or(credential);
+        let source = endpoint.source(model.as_deref(), credential.as_deref()).map_err(Box::new)?;
         Ok((endpoint, source))
     }
 
@@ -224,6 +234,8 @@ impl Wanted {
             top_p: own.top_p.or(base.top_p),
             effort: own.effort.or(base.effort),
             show_thinking: self.show_thinking.unwrap_or(base.show_thinking),
+            system_blocks: base.system_blocks.clone(),
+            declaration_keys: base.declaration_keys,
         }
     }
 }

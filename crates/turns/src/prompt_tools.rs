@@ -37,7 +37,11 @@ impl PromptTools {
         let plan = board.plan();
         board.set_prompt_runner(Arc::new(Self {
             board: Arc::downgrade(board),
-            providers: Providers::new(&plan.providers, environment),
+            providers: Providers::with_sign_ins(
+                &plan.providers,
+                environment,
+                board.sign_ins().cloned(),
+            ),
             prompts: Arc::default(),
             plan: Mutex::new(plan),
         }));
@@ -56,7 +60,7 @@ impl PromptTools {
         let name = call.plan.provider.clone().unwrap_or_else(|| default_name(&self.providers));
         let endpoint = self.providers.find(&name).map_err(|error| error.to_string())?;
         let source =
-            endpoint.source(call.plan.model.as_deref()).map_err(|fault| fault.to_string())?;
+            endpoint.source(call.plan.model.as_deref(), None).map_err(|fault| fault.to_string())?;
         let mut settings = endpoint.plan().settings.clone();
         if call.plan.instructions.is_some() {
             settings.instructions.clone_from(&call.plan.instructions);

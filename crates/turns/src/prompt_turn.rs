@@ -216,6 +216,7 @@ impl PromptTurn {
             session: &self.id,
             turn: &self.id,
             project: None,
+            is_bearer: false,
         };
         stop_sequence::ask(&self.endpoint, request).await
     }

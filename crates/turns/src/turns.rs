@@ -81,7 +81,9 @@ impl Turns {
         // Subscribed before the plan is read, so that no reload in between is missed.
         let mut versions = board.versions();
         let mut plan = board.plan();
-        let providers = Arc::new(Providers::new(&plan.providers, environment));
+        let sign_ins = board.sign_ins().cloned();
+        let providers = Providers::with_sign_ins(&plan.providers, environment, sign_ins);
+        let providers = Arc::new(providers);
         let turns = Arc::new(Self {
             sessions,
             providers: providers.clone(),

@@ -67,7 +67,12 @@ mod tests {
     use super::*;
 
     fn source(model: &str) -> Source {
-        Source { kind: ProviderKind::OpenAi, provider: "openai".into(), model: model.into() }
+        Source {
+            kind: ProviderKind::OpenAi,
+            provider: "openai".into(),
+            model: model.into(),
+            credential: None,
+        }
     }
 
     fn call(id: &str, own: Option<&str>) -> Message {

@@ -31,6 +31,8 @@ pub struct ModelRequest<'a> {
     pub turn: &'a str,
     /// The project of a Google account.
     pub project: Option<&'a str>,
+    /// Whether it is sent with the bearer token of an account rather than with an API key.
+    pub is_bearer: bool,
 }
 
 /// The tools that are declared to the model.
@@ -93,7 +95,7 @@ pub(crate) fn written(body: &impl Serialize) -> Result<Bytes, ModelFault> {
 }
 
 /// Serialisation does not fail in practice; an error is better than a panic.
-fn unwritten(error: &serde_json::Error) -> ModelFault {
+pub(crate) fn unwritten(error: &serde_json::Error) -> ModelFault {
     ModelFault::new(FaultKind::BadRequest, format!("the request cannot be written: {error}"))
 }
 

@@ -52,6 +52,7 @@ fn settings() -> [ModelSettings; 2] {
         top_p: Some(0.5),
         effort: Some(Effort::High),
         show_thinking: true,
+        ..ModelSettings::default()
     };
     [ModelSettings::default(), all]
 }

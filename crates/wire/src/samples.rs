@@ -13,7 +13,7 @@ use switchboard_render::{NamedTool, Provider, Rendering};
 use crate::{ModelRequest, Parser, Tools, WireRequest};
 
 pub(crate) fn source(kind: ProviderKind, model: &str) -> Source {
-    Source { kind, provider: kind.as_str().into(), model: model.into() }
+    Source { kind, provider: kind.as_str().into(), model: model.into(), credential: None }
 }
 
 /// Tools with one argument, `a b`, which no provider accepts under this name.
@@ -40,13 +40,14 @@ pub(crate) struct Asking<'a> {
     pub(crate) replay: std::ops::Range<usize>,
     pub(crate) project: Option<&'a str>,
     pub(crate) stop: Option<&'static str>,
+    pub(crate) is_bearer: bool,
 }
 
 impl<'a> Asking<'a> {
     pub(crate) fn new(source: Source, tools: Tools, messages: &'a [Message]) -> Self {
         let (settings, replay) = (ModelSettings::default(), 0..messages.len());
         let project = Some("project-1");
-        Self { source, messages, tools, settings, replay, project, stop: None }
+        Self { source, messages, tools, settings, replay, project, stop: None, is_bearer: false }
     }
 
     pub(crate) fn send(
@@ -69,6 +70,7 @@ impl<'a> Asking<'a> {
             session: "session-1",
             turn: "turn-1",
             project: self.project,
+            is_bearer: self.is_bearer,
         }
     }
 }

@@ -44,7 +44,7 @@ pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
 
 /// Parses a stream as the program does; returns whether it ended with a complete reply.
 fn read(kind: ProviderKind, bytes: &[u8], piece: usize) -> bool {
-    let source = Source { kind, provider: "bench".into(), model: "bench".into() };
+    let source = Source { kind, provider: "bench".into(), model: "bench".into(), credential: None };
     let mut parser = Parser::new(&source, Limits::default());
     let mut is_whole = false;
     let mut events = Vec::new();

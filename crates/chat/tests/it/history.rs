@@ -21,6 +21,7 @@ fn whole() -> Vec<Message> {
             kind: ProviderKind::Anthropic,
             provider: "work".into(),
             model: "claude".into(),
+            credential: Some("home".into()),
         });
         reply.usage = Some(Usage { input_tokens: 3, output_tokens: 2, ..Usage::default() });
         reply.latency_ms = Some(7);

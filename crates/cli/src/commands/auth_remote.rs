@@ -7,7 +7,7 @@ use comfy_table::Cell;
 use serde_json::json;
 use switchboard_api::{AccountList, AccountToken, AccountView, SignInView, SignOutView};
 
-use crate::args::AuthCommand;
+use crate::args::{AuthCommand, AuthName};
 use crate::browser::open_browser;
 use crate::failure::Failure;
 use crate::output::{Output, cell, state_cell};
@@ -23,13 +23,32 @@ pub(crate) async fn run(
     output: Output,
 ) -> Result<(), Failure> {
     match wanted {
-        AuthCommand::Login { server, no_browser } => {
-            login(remote, server, *no_browser, output).await
+        AuthCommand::Login { name, way } => {
+            refuse_providers(name)?;
+            if way.device {
+                let hint = "leave out --device: the page can be opened in any browser";
+                let message = "a sign-in on another device is not made through a running instance";
+                return Err(Failure::usage(message).with_hint(Some(hint.into())));
+            }
+            login(remote, &name.name, way.no_browser, output).await
         }
         AuthCommand::Set { server } => set(remote, server, output).await,
         AuthCommand::Status { all } => status(remote, *all, output).await,
-        AuthCommand::Logout { server } => logout(remote, server, output).await,
+        AuthCommand::Logout { name } => {
+            refuse_providers(name)?;
+            logout(remote, &name.name, output).await
+        }
     }
+}
+
+/// The accounts at providers belong to the board, and are managed where its data directory is.
+fn refuse_providers(name: &AuthName) -> Result<(), Failure> {
+    if !name.provider && name.credential.is_none() {
+        return Ok(());
+    }
+    let message = "the sign-ins at providers are kept where the data directory is, not made through a running instance";
+    let hint = "run this where the instance runs, without --url and SWITCHBOARD_URL, and with its --data-dir";
+    Err(Failure::usage(message).with_hint(Some(hint.into())))
 }
 
 /// Asks the instance for a page and waits until the person has signed in there.

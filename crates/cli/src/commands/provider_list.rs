@@ -31,7 +31,12 @@ pub(crate) async fn run(globals: &Globals, output: Output) -> Result<ExitCode, F
 
 fn row(provider: &ProviderView) -> Vec<Cell> {
     let text = |text: &Option<String>| harmless(text.as_deref().unwrap_or("-"));
-    let credentials = if provider.has_credentials { "yes" } else { "no" };
+    let credentials = match provider.auth.as_deref() {
+        Some("oauth") => "sign-in",
+        Some("token_file") => "token file",
+        _ if provider.has_credentials => "yes",
+        _ => "no",
+    };
     let cells = [
         harmless(&provider.name),
         provider.kind.clone(),

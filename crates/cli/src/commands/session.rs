@@ -108,6 +108,7 @@ fn beginning(wanted: SessionNewArguments) -> Result<NewSession, Failure> {
         title: wanted.title,
         provider: wanted.provider,
         model: wanted.model,
+        credential: wanted.credential,
         strategy: wanted.strategy,
         servers: (!wanted.server.is_empty()).then_some(wanted.server),
         toolsets: on(wanted.toolset),
@@ -250,6 +251,7 @@ fn show(session: &SessionView, tools: &SessionTools, output: Output) {
         ("title", &session.title),
         ("provider", &session.provider),
         ("model", &session.model),
+        ("credential", &session.credential),
         ("strategy", &session.strategy),
     ] {
         lines.extend(text.as_ref().map(|text| (what, harmless(text))));

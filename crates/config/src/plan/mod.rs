@@ -14,6 +14,7 @@ mod names;
 mod oauth;
 mod prompt_tool;
 mod provider;
+mod provider_auth;
 mod records;
 mod security;
 pub(crate) mod server;

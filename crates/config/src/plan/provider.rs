@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use http::HeaderValue;
 use serde_json::Value as Json;
 use switchboard_model::{
-    DEFAULT_PROVIDER_IDLE_TIMEOUT, DEFAULT_PROVIDER_TOTAL_TIMEOUT, Effort, ModelRule,
-    ModelSettings, ProviderAuth, ProviderKind, ProviderPlan, Secret, ToolSchemaForm, ToolStrategy,
-    is_on_this_machine,
+    DEFAULT_PROVIDER_IDLE_TIMEOUT, DEFAULT_PROVIDER_TOTAL_TIMEOUT, DeclarationKeys, Effort,
+    ModelRule, ModelSettings, ProviderAuth, ProviderKind, ProviderPlan, Secret, ToolSchemaForm,
+    ToolStrategy, is_on_this_machine,
 };
 use switchboard_react::PromptTemplate;
 use url::Url;
@@ -15,7 +15,8 @@ use url::Url;
 use super::{At, Planner, entries};
 use crate::problem::ConfigProblem;
 use crate::raw_provider::{
-    RawEffort, RawModelRule, RawProvider, RawProviderKind, RawStrategy, RawToolSchema,
+    RawDeclarationKeys, RawEffort, RawModelRule, RawProvider, RawProviderKind, RawStrategy,
+    RawToolSchema,
 };
 
 const EXAMPLE: &str = "http://127.0.0.1:11434/v1";
@@ -35,7 +36,11 @@ impl Planner<'_> {
         // All checks run before an incomplete entry is dropped.
         let base_url = raw.base_url.take().and_then(|text| self.base_url(at, &text));
         let headers = self.headers(at, raw.headers.take().unwrap_or_default());
-        let auth = self.provider_auth(at, raw.api_key.take(), raw.bearer.take());
+        let auth = match raw.auth.take() {
+            Some(described) => self.described_auth(at, kind, described).unwrap_or_default(),
+            None => self.provider_auth(at, raw.api_key.take(), raw.bearer.take()),
+        };
+        let credentials = self.credentials(at, kind, raw.credentials.take().unwrap_or_default());
         if let Some(kind) = kind {
             self.check_credentials(at, kind, &auth, &headers);
         }
@@ -50,6 +55,7 @@ impl Planner<'_> {
             kind: kind?,
             base_url,
             auth,
+            credentials,
             model: raw.model,
             headers,
             settings: ModelSettings {
@@ -59,6 +65,8 @@ impl Planner<'_> {
                 top_p: raw.top_p,
                 effort: raw.effort.map(effort),
                 show_thinking: raw.show_thinking.unwrap_or(false),
+                system_blocks: raw.system_blocks.unwrap_or_default(),
+                declaration_keys: raw.declaration_keys.map(declaration_keys).unwrap_or_default(),
             },
             account: raw.account,
             project: raw.project,
@@ -98,24 +106,48 @@ impl Planner<'_> {
 
     /// Checks for keys that a kind requires, and for keys that have no effect for it.
     fn check_keys(&mut self, at: &At<'_>, kind: ProviderKind) {
-        let (needed, useless): (&[_], &[_]) = match kind {
-            ProviderKind::OpenAi | ProviderKind::Anthropic => {
-                (&[], &["account", "project", "tool_schema"])
+        let useless: &[&str] = match kind {
+            ProviderKind::OpenAi | ProviderKind::OpenAiChat => {
+                &["account", "project", "tool_schema", "declaration_keys", "system_blocks"]
             }
-            ProviderKind::Gemini => (&[], &["account", "project"]),
-            ProviderKind::OpenAiChat => (&["base_url"], &["account", "project", "tool_schema"]),
-            ProviderKind::ChatGpt => (&["bearer"], &["api_key", "project", "tool_schema"]),
-            ProviderKind::CodeAssist => (&["bearer"], &["api_key", "account"]),
-            ProviderKind::Demo => (
-                &[],
-                &["base_url", "api_key", "bearer", "headers", "account", "project", "tool_schema"],
-            ),
+            ProviderKind::Anthropic => &["account", "project", "tool_schema", "declaration_keys"],
+            ProviderKind::Gemini => &["account", "project", "system_blocks"],
+            ProviderKind::ChatGpt => {
+                &["api_key", "project", "tool_schema", "declaration_keys", "system_blocks"]
+            }
+            ProviderKind::CodeAssist => &["api_key", "account", "system_blocks"],
+            ProviderKind::Demo => &[
+                "base_url",
+                "api_key",
+                "bearer",
+                "headers",
+                "account",
+                "project",
+                "tool_schema",
+                "declaration_keys",
+                "system_blocks",
+            ],
+        };
+        // A provider with named credentials may leave the choice to its sessions.
+        let has_credential = ["auth", "credentials"].iter().any(|key| at.has(key));
+        let needed: &[&str] = match kind {
+            ProviderKind::OpenAiChat => &["base_url"],
+            ProviderKind::ChatGpt | ProviderKind::CodeAssist if !has_credential => &["bearer"],
+            ProviderKind::ChatGpt
+            | ProviderKind::CodeAssist
+            | ProviderKind::OpenAi
+            | ProviderKind::Anthropic
+            | ProviderKind::Gemini
+            | ProviderKind::Demo => &[],
         };
         for key in needed.iter().filter(|key| !at.has(key)) {
             let example = if *key == "base_url" { EXAMPLE } else { "${TOKEN}" };
             let problem = ConfigProblem::error(format!("missing key `{key}` in {}", at.path))
                 .about(&at.path.key(key))
-                .help(format!("providers of kind `{kind}` need it: add `{key}: {example}`"));
+                .help(format!(
+                    "providers of kind `{kind}` need it: add `{key}: {example}`{}",
+                    if *key == "bearer" { ", or `auth`" } else { "" }
+                ));
             self.push(&at.node.origin, problem);
         }
         for key in useless.iter().filter(|key| at.has(key)) {
@@ -185,6 +217,7 @@ impl Planner<'_> {
             (ProviderAuth::ApiKey(_), ProviderKind::Gemini) => ("api_key", "x-goog-api-key"),
             (ProviderAuth::ApiKey(_), _) => ("api_key", "authorization"),
             (ProviderAuth::Bearer(_), _) => ("bearer", "authorization"),
+            (ProviderAuth::OAuth(_) | ProviderAuth::TokenFile(_), _) => ("auth", "authorization"),
         };
         if let Some(name) = headers.keys().find(|name| name.eq_ignore_ascii_case(header)) {
             let message = format!("{} has both `{key}` and the header {name}", at.path);
@@ -217,6 +250,13 @@ fn kind(raw: RawProviderKind) -> ProviderKind {
         RawProviderKind::Gemini => ProviderKind::Gemini,
         RawProviderKind::CodeAssist => ProviderKind::CodeAssist,
         RawProviderKind::Demo => ProviderKind::Demo,
+    }
+}
+
+fn declaration_keys(raw: RawDeclarationKeys) -> DeclarationKeys {
+    match raw {
+        RawDeclarationKeys::Camel => DeclarationKeys::Camel,
+        RawDeclarationKeys::Both => DeclarationKeys::Both,
     }
 }
 

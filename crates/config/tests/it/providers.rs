@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use pretty_assertions::assert_eq;
-use switchboard_model::{Effort, ProviderAuth, ProviderKind, ProviderPlan, ToolStrategy};
+use switchboard_model::{
+    DeclarationKeys, Effort, ProviderAuth, ProviderKind, ProviderPlan, ToolStrategy,
+};
 
 use crate::support::{BEARER, load_with, problems};
 
@@ -260,4 +262,118 @@ fn no_mistake_shows_a_secret() {
         let printed = problems(&text, &[("S", "hunter2-s3cret")]);
         assert!(!printed.contains("s3cret"), "{key}\n{printed}");
     }
+}
+
+const ACCOUNTS: &str = "\
+- name: google
+  kind: code-assist
+  auth:
+    kind: oauth
+    issuer: https://login.example.com
+    authorize_url: https://login.example.com/authorize
+    token_url: https://login.example.com/token
+    device_url: https://login.example.com/device
+    revoke_url: https://login.example.com/revoke
+    client_id: my-client
+    client_secret: ${KEY}
+    scopes: [openid, offline_access]
+    redirect_port: 1455
+    redirect_host: localhost
+    redirect_path: /auth/callback
+    extra_params: {access_type: offline}
+    token_auth: json
+  declaration_keys: both
+- name: plan
+  kind: chatgpt
+  auth: {kind: token_file, path: ~/.x/auth.json, access_token: /tokens/access_token, account_id: /tokens/account_id}
+  headers: {session_id: '${session}', X-Team: '${TEAM}-${session}'}
+  credentials:
+    work: {kind: token_file, path: work.json, access_token: /t, expires_at: /e}
+    old: {kind: bearer, value: '${KEY}'}
+- name: claude
+  kind: anthropic
+  system_blocks: [One, Two]
+  credentials:
+    work: {kind: api_key, value: 'file:token.txt'}";
+
+#[test]
+fn accounts_are_carried_over() {
+    let loaded = load_with(Some(&with_providers(ACCOUNTS)), &ENV).unwrap();
+    let [google, plan, claude] = loaded.plan.providers.as_slice() else { panic!() };
+    let ProviderAuth::OAuth(issuer) = &google.auth else { panic!("{:?}", google.auth) };
+    let shown = format!("{issuer:#?}");
+    insta::with_settings!({omit_expression => true}, {
+        insta::assert_snapshot!("described_issuer", shown);
+    });
+    assert_eq!(issuer.client_secret.as_ref().unwrap().expose(), ENV[0].1);
+    assert_eq!(google.settings.declaration_keys, DeclarationKeys::Both);
+    assert_eq!(google.credential(Some("home")), Some(&google.auth), "a further sign-in");
+    let ProviderAuth::TokenFile(file) = &plan.auth else { panic!("{:?}", plan.auth) };
+    assert_eq!(file.path, std::path::Path::new("~/.x/auth.json"));
+    assert_eq!(file.access_token, "/tokens/access_token");
+    assert_eq!(file.account_id.as_deref(), Some("/tokens/account_id"));
+    assert_eq!(plan.headers["session_id"].expose(), "${session}");
+    assert_eq!(plan.headers["X-Team"].expose(), "blue-s3cret-${session}");
+    let Some(ProviderAuth::TokenFile(work)) = plan.credential(Some("work")) else { panic!() };
+    assert!(work.path.is_absolute() || work.path.parent().is_some(), "below the configuration");
+    assert_eq!(work.expires_at.as_deref(), Some("/e"));
+    assert!(
+        matches!(plan.credential(Some("old")), Some(ProviderAuth::Bearer(t)) if t.expose() == ENV[0].1)
+    );
+    assert_eq!(plan.credential(Some("home")), None);
+    assert_eq!(claude.settings.system_blocks, ["One", "Two"]);
+    assert!(
+        matches!(claude.credential(Some("work")), Some(ProviderAuth::ApiKey(k)) if k.expose() == BEARER)
+    );
+}
+
+#[test]
+fn accounts_are_shown_without_secrets_and_load_again() {
+    let loaded = load_with(Some(&with_providers(ACCOUNTS)), &ENV).unwrap();
+    let shown = loaded.to_yaml();
+    insta::with_settings!({omit_expression => true}, {
+        insta::assert_snapshot!("shown_accounts", shown);
+    });
+    let printed = format!("{shown}\n{loaded:?}\n{:?}\n{}", loaded.plan, loaded.to_json());
+    for secret in ["s3cret", BEARER] {
+        assert!(!printed.contains(secret), "{secret} in {printed}");
+    }
+    let again = load_with(Some(&shown), &ENV).unwrap();
+    let ProviderAuth::OAuth(issuer) = &again.plan.providers[0].auth else { panic!() };
+    assert_eq!(issuer.token_url.as_str(), "https://login.example.com/token");
+}
+
+#[test]
+fn bad_accounts() {
+    check!(
+        "oauth_without_the_rest",
+        "- {name: a, kind: code-assist, auth: {kind: oauth}}\n\
+         - {name: b, kind: code-assist, auth: {kind: oauth, token_url: 'https://h/t', client_id: c}}\n\
+         - {name: c, kind: code-assist, auth: {}}"
+    );
+    check!(
+        "addresses_of_issuers",
+        "\
+- name: a
+  kind: anthropic
+  auth:
+    kind: oauth
+    authorize_url: javascript:alert(1)
+    token_url: http://login.example.com/token
+    device_url: https://me:pw@h/d
+    revoke_url: https://h/r#x
+    client_id: c
+    extra_params: {state: x}
+    scopes: ['a b']"
+    );
+    check!(
+        "keys_of_another_kind",
+        "\
+- {name: a, kind: anthropic, auth: {kind: token_file, path: f, access_token: t, client_id: c, value: hunter2-s3cret}}
+- {name: b, kind: anthropic, api_key: hunter2-s3cret, auth: {kind: bearer, value: hunter2-s3cret}}
+- {name: c, kind: demo, auth: {kind: bearer, value: hunter2-s3cret}}
+- {name: d, kind: chatgpt, credentials: {default: {kind: api_key, value: hunter2-s3cret}, 'a/b': {kind: bearer}}}
+- {name: e, kind: openai, system_blocks: [x], declaration_keys: both}"
+    );
+    check!("a_misplaced_token", "- {name: a, kind: anthropic, auth: hunter2-s3cret}");
 }

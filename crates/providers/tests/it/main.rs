@@ -50,7 +50,7 @@ async fn ask(
         Provider::Gemini => "gemini-2.5-pro",
         _ => "gpt-5",
     };
-    let source = endpoint.source(Some(model)).unwrap();
+    let source = endpoint.source(Some(model), None).unwrap();
     let echo = ToolDescriptor::named("echo");
     let declared = [NamedTool { name: "echo", descriptor: &echo }];
     let tools = Tools::only(Arc::new(Rendering::new(shape, declared)));
@@ -66,6 +66,7 @@ async fn ask(
         session: "sess_1",
         turn: "turn_1",
         project: None,
+        is_bearer: false,
     };
     let mut stream = endpoint.ask(&ask).await?;
     let mut last = None;

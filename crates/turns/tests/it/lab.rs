@@ -63,13 +63,30 @@ impl Lab {
         Self::with_sections("", tools, entries, &section).await
     }
 
+    /// With these entries of `providers` beside the usual ones.
+    pub(crate) async fn with_providers(fake: FakeBackends, more: Vec<String>) -> Self {
+        Self::open_with(fake, "", shop_tools(), "[]", "", more).await
+    }
+
     async fn with_sections(gateway: &str, tools: Vec<Tool>, entries: &str, section: &str) -> Self {
         let fake = FakeBackends::start().await;
+        Self::open_with(fake, gateway, tools, entries, section, Vec::new()).await
+    }
+
+    async fn open_with(
+        fake: FakeBackends,
+        gateway: &str,
+        tools: Vec<Tool>,
+        entries: &str,
+        section: &str,
+        more: Vec<String>,
+    ) -> Self {
         let shop = ScriptedServer::builder().tools(tools).start().await;
         let mut providers =
             Account::ALL.map(|account| account.entry(account.name, &fake, "")).to_vec();
         providers.push(Account::CHAT.entry("text-only", &fake, "native_tools: false"));
         providers.push(Account::CHAT.entry("native-only", &fake, "strategy: native"));
+        providers.extend(more);
         let yaml = format!(
             "switchboard:\n  gateway: {{{gateway}}}\n  providers:\n    - {}\n  toolsets:\n    \
              - {{name: look, description: Looks, tools: [find, price]}}\n    \
@@ -112,7 +129,12 @@ impl Lab {
     }
 
     async fn talk_with(&self, account: Account, change: Change) -> Talk<'_> {
-        let change = Change { provider: Some(Some(account.name.into())), ..change };
+        self.talk_to(account.name, change).await
+    }
+
+    /// A new session that uses the provider of this name.
+    pub(crate) async fn talk_to(&self, provider: &str, change: Change) -> Talk<'_> {
+        let change = Change { provider: Some(Some(provider.into())), ..change };
         let session = self.sessions.new_session(None, "local", change, Duration::ZERO).await;
         Talk { lab: self, session: session.unwrap() }
     }

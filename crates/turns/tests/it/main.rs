@@ -1,6 +1,10 @@
 //! Turns in this process: real sessions and databases, a scripted MCP server, and model backends that check every request.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by ending")]
 
+mod account_lab;
+mod account_matrix;
+mod account_shapes;
+mod account_tokens;
 mod apply_now;
 mod cancelling;
 mod concurrency;

@@ -24,7 +24,7 @@ struct Body<'a> {
     model: &'a str,
     max_tokens: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
-    system: Option<[Marked<'a>; 1]>,
+    system: Option<Vec<Marked<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<&'a RawValue>,
     messages: Vec<MessageParam<'a>>,
@@ -38,7 +38,15 @@ struct Body<'a> {
     top_p: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stop_sequences: Option<[&'static str; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Metadata<'a>>,
     stream: bool,
+}
+
+/// Sent with the token of an account.
+#[derive(Debug, Serialize)]
+struct Metadata<'a> {
+    user_id: &'a str,
 }
 
 #[derive(Debug, Serialize)]
@@ -71,14 +79,10 @@ pub(crate) fn request(ask: &ModelRequest<'_>) -> Result<WireRequest, ModelFault>
         thinking = None;
     }
     let (temperature, top_p) = sampling(model, settings, thinking.is_some());
-    let system = tool_results::instructions(ask).map(|text| {
-        let content = Content::Text { text: Cow::Owned(text) };
-        [Marked { content, cache_control: Some(CacheControl::EPHEMERAL) }]
-    });
     let body = written(&Body {
         model,
         max_tokens,
-        system,
+        system: system(ask),
         tools: declared(&tools)?,
         messages,
         thinking,
@@ -86,12 +90,23 @@ pub(crate) fn request(ask: &ModelRequest<'_>) -> Result<WireRequest, ModelFault>
         temperature,
         top_p,
         stop_sequences: ask.stop.map(|stop| [stop]),
+        metadata: ask.is_bearer.then_some(Metadata { user_id: ask.session }),
         stream: true,
     })?;
     let version = ("anthropic-version", VERSION.to_owned());
     let betas = betas(ask).map(|betas| ("anthropic-beta", betas));
     let headers = [version].into_iter().chain(betas).collect();
-    Ok(WireRequest { path: "/v1/messages".into(), headers, body })
+    let path = if ask.is_bearer { "/v1/messages?beta=true" } else { "/v1/messages" };
+    Ok(WireRequest { path: path.into(), headers, body })
+}
+
+/// The configured blocks and the instructions. The last block ends what the provider caches.
+fn system<'a>(ask: &ModelRequest<'a>) -> Option<Vec<Marked<'a>>> {
+    let blocks = ask.settings.system_blocks.iter().map(|text| Cow::Borrowed(text.as_str()));
+    let texts = blocks.chain(tool_results::instructions(ask).map(Cow::Owned));
+    let mut all: Vec<Marked<'a>> = texts.map(|text| Marked::from(Content::Text { text })).collect();
+    all.last_mut()?.cache_control = Some(CacheControl::EPHEMERAL);
+    Some(all)
 }
 
 fn thinking(

@@ -120,6 +120,7 @@ fn settings_are_sent_as_the_model_takes_them_and_only_where_they_are_set() {
         top_p: Some(0.75),
         effort: Some(Effort::Minimal),
         show_thinking: true,
+        ..ModelSettings::default()
     };
     check(
         NEW,
@@ -424,4 +425,34 @@ proptest! {
             check_order(&asking.send(request).1);
         }
     }
+}
+
+#[test]
+fn the_token_of_an_account_is_sent_with_the_session_and_the_beta_path() {
+    let messages = [Message::user("hi")];
+    let mut asking = Asking::new(claude(NEW), no_tools(), &messages);
+    let (sent, body) = asking.send(request);
+    assert_eq!((sent.path.as_str(), body.get("metadata")), ("/v1/messages", None));
+    asking.is_bearer = true;
+    let (sent, body) = asking.send(request);
+    assert_eq!(sent.path, "/v1/messages?beta=true");
+    assert_eq!(body["metadata"], json!({"user_id": "session-1"}));
+}
+
+#[test]
+fn configured_blocks_stand_before_the_instructions_and_the_last_one_is_cached() {
+    let messages = [Message::user("hi")];
+    let mut asking = Asking::new(claude(NEW), no_tools(), &messages);
+    let mut check = |blocks: &[&str], instructions: Option<&str>, expected: Value| {
+        asking.settings.system_blocks = blocks.iter().map(|&text| text.to_owned()).collect();
+        asking.settings.instructions = instructions.map(str::to_owned);
+        let (_, body) = asking.send(request);
+        assert_eq!(body.get("system").cloned().unwrap_or_default(), expected);
+    };
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let cached =
+        |text: &str| json!({"type": "text", "text": text, "cache_control": {"type": "ephemeral"}});
+    check(&[], None, json!(null));
+    check(&["A", "B"], None, json!([text("A"), cached("B")]));
+    check(&["A", "B"], Some("I"), json!([text("A"), text("B"), cached("I")]));
 }

@@ -10,7 +10,12 @@ use super::*;
 use crate::Tools;
 
 fn played(messages: &[Message], failed_before: u32) -> Vec<Beat> {
-    let source = Source { kind: ProviderKind::Demo, provider: "demo".into(), model: "demo".into() };
+    let source = Source {
+        kind: ProviderKind::Demo,
+        provider: "demo".into(),
+        model: "demo".into(),
+        credential: None,
+    };
     let descriptors = ["echo", "add", "wait", "search"].map(|name| ToolDescriptor {
         description: Some(format!("Does {name}\nand more")),
         ..ToolDescriptor::named(name)
@@ -29,6 +34,7 @@ fn played(messages: &[Message], failed_before: u32) -> Vec<Beat> {
         session: "s",
         turn: "t",
         project: None,
+        is_bearer: false,
     };
     demo(&ask, failed_before).collect()
 }
@@ -171,7 +177,12 @@ fn what_it_costs_is_words() {
 
 /// The replies of the demo model in a ReACT turn, until it answers. `results` are the texts of the observations.
 fn acted(message: &str, results: &[&str]) -> Vec<String> {
-    let source = Source { kind: ProviderKind::Demo, provider: "demo".into(), model: "demo".into() };
+    let source = Source {
+        kind: ProviderKind::Demo,
+        provider: "demo".into(),
+        model: "demo".into(),
+        credential: None,
+    };
     let none = Rendering::new(Provider::OpenAi, std::iter::empty::<NamedTool<'_>>());
     let tools = Tools::only(Arc::new(none));
     let prompt = "Tools:\n- a__b: does\n  - x (string)\n- c__d\n\nFinal Answer: the answer";
@@ -189,6 +200,7 @@ fn acted(message: &str, results: &[&str]) -> Vec<String> {
             session: "s",
             turn: "t",
             project: None,
+            is_bearer: false,
         };
         let beats: Vec<_> = demo(&ask, 0).collect();
         let ModelEvent::Finished(reply) = last(&beats) else { panic!("{beats:?}") };

@@ -1,15 +1,16 @@
 //! Builds requests for Gemini.
 
-use serde::Serialize;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use switchboard_chat::{FaultKind, ModelFault};
-use switchboard_model::{ModelSettings, ProviderKind};
+use switchboard_model::{DeclarationKeys, ModelSettings, ProviderKind};
 
 use super::content::{Content, PartData, RawPart};
 use super::contents::contents;
 use super::model::{self, Thinking};
 use crate::call_ids::CallIds;
-use crate::model_request::{declared, written};
+use crate::model_request::{declared, unwritten, written};
 use crate::{ModelRequest, WireRequest, tool_results};
 
 #[derive(Debug, Serialize)]
@@ -33,6 +34,21 @@ struct Envelope<'a> {
     project: &'a str,
     user_prompt_id: &'a str,
     request: Body<'a>,
+}
+
+/// The declarations of a rendering.
+#[derive(Debug, Deserialize)]
+struct Declared<'a> {
+    #[serde(borrow, rename = "functionDeclarations")]
+    declarations: &'a RawValue,
+}
+
+/// The declarations under both keys.
+#[derive(Debug, Serialize)]
+struct DeclaredTwice<'a> {
+    function_declarations: &'a RawValue,
+    #[serde(rename = "functionDeclarations")]
+    camel_case: &'a RawValue,
 }
 
 #[derive(Debug, Serialize)]
@@ -98,7 +114,10 @@ impl GenerationConfig {
 pub(crate) fn request(ask: &ModelRequest<'_>) -> Result<WireRequest, ModelFault> {
     let model = bare(&ask.source.model)?;
     let ids = CallIds::new(ask.messages, ask.source);
-    let tools = ask.tools.base.json();
+    let mut tools = ask.tools.base.json();
+    if ask.settings.declaration_keys == DeclarationKeys::Both {
+        tools = declared_twice(&tools)?;
+    }
     let system_instruction = tool_results::instructions(ask)
         .map(|text| Instruction { parts: [PartData::Text(text.into()).into()] });
     let is_code_assist = ask.source.kind == ProviderKind::CodeAssist;
@@ -123,6 +142,17 @@ pub(crate) fn request(ask: &ModelRequest<'_>) -> Result<WireRequest, ModelFault>
         (path, written(&request)?)
     };
     Ok(WireRequest { path, headers: Vec::new(), body })
+}
+
+/// The rendered tools with their declarations under both keys.
+fn declared_twice(tools: &[u8]) -> Result<Bytes, ModelFault> {
+    let tools: Vec<Declared<'_>> =
+        serde_json::from_slice(tools).map_err(|error| unwritten(&error))?;
+    let twice = tools.iter().map(|tool| DeclaredTwice {
+        function_declarations: tool.declarations,
+        camel_case: tool.declarations,
+    });
+    written(&twice.collect::<Vec<_>>())
 }
 
 /// The model name for the URL path. Characters that could change the path are rejected.

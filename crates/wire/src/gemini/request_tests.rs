@@ -2,7 +2,7 @@ use pretty_assertions::assert_eq;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use switchboard_chat::{Block, FaultKind, Message, Part, Source};
-use switchboard_model::{Effort, ModelSettings, ProviderKind};
+use switchboard_model::{DeclarationKeys, Effort, ModelSettings, ProviderKind};
 use switchboard_render::Provider;
 
 use super::request;
@@ -140,6 +140,7 @@ fn settings_are_sent_as_the_model_takes_them_and_only_where_they_are_set() {
         top_p: Some(0.75),
         effort: Some(Effort::Low),
         show_thinking: true,
+        ..ModelSettings::default()
     };
     let with = |thinking: Value| json!({"temperature": 0.5, "topP": 0.75, "maxOutputTokens": 9, "thinkingConfig": thinking});
     check(OLD, all.clone(), Some(with(json!({"includeThoughts": true, "thinkingBudget": 1024}))));
@@ -263,5 +264,24 @@ proptest! {
             let (_, body) = Asking::new(gemini(model), tools(), &messages).send(request);
             check_order(model, &body);
         }
+    }
+}
+
+#[test]
+fn declarations_are_sent_under_both_keys_where_that_is_configured() {
+    let messages = [Message::user("hi")];
+    for kind in [ProviderKind::Gemini, ProviderKind::CodeAssist] {
+        let mut asking = Asking::new(source(kind, OLD), tools(), &messages);
+        let (_, body) = asking.send(request);
+        let plain = body.get("request").unwrap_or(&body)["tools"].clone();
+        assert_eq!(plain[0].as_object().unwrap().len(), 1, "{plain}");
+        asking.settings.declaration_keys = DeclarationKeys::Both;
+        let (_, body) = asking.send(request);
+        let declared = &plain[0]["functionDeclarations"];
+        let twice = json!([{"functionDeclarations": declared, "function_declarations": declared}]);
+        assert_eq!(body.get("request").unwrap_or(&body)["tools"], twice);
+        asking.tools = no_tools();
+        let (_, body) = asking.send(request);
+        assert_eq!(body.get("request").unwrap_or(&body).get("tools"), None, "{body}");
     }
 }

@@ -21,7 +21,12 @@ const KINDS: [ProviderKind; 3] =
     [ProviderKind::OpenAi, ProviderKind::ChatGpt, ProviderKind::OpenAiChat];
 
 fn source(kind: ProviderKind) -> Source {
-    Source { kind, provider: kind.as_str().to_owned(), model: "gpt-5.1".to_owned() }
+    Source {
+        kind,
+        provider: kind.as_str().to_owned(),
+        model: "gpt-5.1".to_owned(),
+        credential: None,
+    }
 }
 
 fn descriptor(name: &str) -> ToolDescriptor {
@@ -71,6 +76,7 @@ impl Case {
             session: &self.session,
             turn: "t-1",
             project: None,
+            is_bearer: false,
         }
     }
 
@@ -139,7 +145,7 @@ fn file(name: &str, kind: &str, place: Place) -> Part {
 
 fn anthropic() -> Source {
     let (provider, model) = ("anthropic".to_owned(), "claude".to_owned());
-    Source { kind: ProviderKind::Anthropic, provider, model }
+    Source { kind: ProviderKind::Anthropic, provider, model, credential: None }
 }
 
 fn own_text() -> Block {
@@ -159,6 +165,7 @@ fn hello(kind: ProviderKind) -> Case {
         top_p: Some(0.9),
         effort: Some(Effort::Low),
         show_thinking: true,
+        ..ModelSettings::default()
     };
     Case { settings, ..Case::new(kind, messages) }
 }

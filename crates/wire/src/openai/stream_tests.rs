@@ -19,7 +19,7 @@ enum Format {
 
 fn parser(format: Format, limits: Limits) -> Parser {
     let (provider, model) = ("openai".to_owned(), "m".to_owned());
-    let source = Source { kind: ProviderKind::OpenAi, provider, model };
+    let source = Source { kind: ProviderKind::OpenAi, provider, model, credential: None };
     match format {
         Format::Responses => Parser::over(Box::new(ResponsesWire::new(&source, limits)), limits),
         Format::Chat => Parser::over(Box::new(ChatWire::new(&source, limits)), limits),

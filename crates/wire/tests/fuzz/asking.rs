@@ -45,6 +45,7 @@ pub(crate) fn check(messages: &[Message]) {
             session: "session-1",
             turn: "turn-1",
             project: Some("project-1"),
+            is_bearer: false,
         };
         let name = backend.word();
         let sent = match request(&ask) {

@@ -27,7 +27,7 @@ const PROVIDERS: [(ProviderKind, Backend, &str); 6] = [
 ];
 
 fn source(kind: ProviderKind, model: &str) -> Source {
-    Source { kind, provider: kind.as_str().into(), model: model.into() }
+    Source { kind, provider: kind.as_str().into(), model: model.into(), credential: None }
 }
 
 /// Number of cases: some seconds by default; `PROPTEST_CASES` overrides it.

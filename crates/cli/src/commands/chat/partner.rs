@@ -25,6 +25,8 @@ pub(super) struct Partner<'a> {
     session: Option<String>,
     provider: Option<String>,
     model: Option<String>,
+    /// The credential that the user chose, if any.
+    credential: Option<String>,
     /// The strategy that the user chose, if any.
     strategy: Option<String>,
     /// Whether this chat created the session.
@@ -48,6 +50,7 @@ impl<'a> Partner<'a> {
             session: None,
             provider: wanted.provider.clone(),
             model: wanted.model.clone(),
+            credential: wanted.credential.clone(),
             strategy: wanted.strategy.clone(),
             is_new: false,
             has_title: true,
@@ -67,7 +70,7 @@ impl<'a> Partner<'a> {
             if is_switched {
                 partner.keep_provider().await?;
             }
-            partner.keep_strategy().await?;
+            partner.keep_choices().await?;
         }
         Ok(partner)
     }
@@ -117,6 +120,7 @@ impl<'a> Partner<'a> {
             title,
             provider: self.provider.clone(),
             model: self.model.clone(),
+            credential: self.credential.clone(),
             strategy: self.strategy.clone(),
             ..NewSession::default()
         };
@@ -140,7 +144,7 @@ impl<'a> Partner<'a> {
             self.output.note(&failure.text());
             return Ok(());
         }
-        (self.provider, self.model) = (Some(name), model);
+        (self.provider, self.model, self.credential) = (Some(name), model, None);
         self.keep_provider().await?;
         let model = self.model.as_deref().map(|model| format!(" with {model}")).unwrap_or_default();
         self.output.note(&format!("{} answers from now on{model}", self.provider()));
@@ -157,11 +161,17 @@ impl<'a> Partner<'a> {
         self.backend.change(id, change, ChangeTiming::NextTurn, Wait::No).await.map(drop)
     }
 
-    /// Stores the strategy that the user chose in an existing session.
-    async fn keep_strategy(&self) -> Result<(), Failure> {
-        let (Some(id), Some(strategy)) = (&self.session, &self.strategy) else { return Ok(()) };
-        let change =
-            SessionChange { strategy: Some(Some(strategy.clone())), ..SessionChange::default() };
+    /// Stores the strategy and the credential that the user chose in an existing session.
+    async fn keep_choices(&self) -> Result<(), Failure> {
+        let Some(id) = &self.session else { return Ok(()) };
+        if self.strategy.is_none() && self.credential.is_none() {
+            return Ok(());
+        }
+        let change = SessionChange {
+            strategy: self.strategy.clone().map(Some),
+            credential: self.credential.clone().map(Some),
+            ..SessionChange::default()
+        };
         self.backend.change(id, change, ChangeTiming::NextTurn, Wait::No).await.map(drop)
     }
 
