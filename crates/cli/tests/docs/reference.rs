@@ -131,6 +131,7 @@ const COMMANDS: &[&str] = &[
     "key list",
     "key revoke",
     "auth login",
+    "auth set",
     "auth status",
     "auth logout",
     "doctor",
