@@ -80,7 +80,7 @@ impl SignIns {
         url: &Url,
         issuer: &DescribedIssuer,
     ) -> Arc<Authorization> {
-        self.shared(id, url, TokenSource::Described(issuer.clone()))
+        self.shared(id, url, TokenSource::Described(Box::new(issuer.clone())))
     }
 
     fn shared(&self, id: GrantId, url: &Url, source: TokenSource) -> Arc<Authorization> {

@@ -1,6 +1,6 @@
 //! Signing out: tokens are revoked where the authorization server takes that (RFC 7009), then forgotten here.
 
-use switchboard_model::{DescribedIssuer, GrantId, OAuthSettings, Secret};
+use switchboard_model::{ConnectError, DescribedIssuer, GrantId, OAuthSettings, Secret};
 use url::Url;
 
 use crate::authorization_server::{AuthorizationServer, FlowClient};
@@ -8,7 +8,6 @@ use crate::discovery::discover;
 use crate::failure::unkept;
 use crate::grant::Grant;
 use crate::token_store::TokenStore;
-use switchboard_model::ConnectError;
 
 /// What became of the tokens of a sign-out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,7 +63,6 @@ async fn revoke(grant: &Grant, target: RevocationTarget<'_>) -> Result<bool, Con
     let server = match target {
         // Such tokens are short-lived, and the client's credentials stay valid.
         _ if grant.is_own => return Ok(false),
-        RevocationTarget::Unknown => return Ok(false),
         RevocationTarget::Server(url, settings) if grant.is_for(url, settings) => {
             let found = discover(url, None).await?;
             if found.issuer != grant.issuer {
@@ -72,7 +70,7 @@ async fn revoke(grant: &Grant, target: RevocationTarget<'_>) -> Result<bool, Con
             }
             found.server().await?
         }
-        RevocationTarget::Server(..) => return Ok(false),
+        RevocationTarget::Server(..) | RevocationTarget::Unknown => return Ok(false),
         RevocationTarget::Described(issuer) => AuthorizationServer::described(issuer)?,
     };
     let Some(revoke_url) = server.revoke_url.clone() else { return Ok(false) };

@@ -8,5 +8,5 @@ pub enum TokenSource {
     /// The authorization server that an MCP server names.
     Server(OAuthSettings),
     /// An issuer that the configuration describes.
-    Described(DescribedIssuer),
+    Described(Box<DescribedIssuer>),
 }

@@ -14,7 +14,6 @@ use switchboard_oauth::{
     SignedOut, TokenStore, sign_out,
 };
 use switchboard_test_support::{CODE, FakeAuthServer, free_port};
-use tokio_util::task::AbortOnDropHandle;
 use url::Url;
 
 use crate::support::{Desk, bearer, id, issuer, spec, url};
@@ -150,9 +149,8 @@ async fn a_client_metadata_document_takes_the_place_of_a_registration() {
         "redirect_uris": ["https://board.example.com/oauth/callback"],
     });
     let router = Router::new().route("/client.json", get(move || async move { Json(document) }));
-    let _serving = AbortOnDropHandle::new(tokio::task::spawn(async move {
-        axum::serve(listener, router).await.unwrap();
-    }));
+    let mut serving = tokio::task::JoinSet::new();
+    serving.spawn(async move { axum::serve(listener, router).await.unwrap() });
     let flow = hosted(&server, &desk, "user:alice", Some(&address)).await;
     answer_of(flow.url()).await;
     flow.finish(CODE, Some(&server.issuer())).await.unwrap();

@@ -323,7 +323,7 @@ async fn attack_9_a_process_that_dies_at_any_step_leaves_a_clear_state() {
     let clock = async {
         tokio::time::sleep(Duration::from_secs(21)).await;
         desk.wait(Duration::from_secs(21));
-        std::future::pending::<()>().await
+        std::future::pending::<()>().await;
     };
     let token = tokio::select! { token = other.token() => token, () = clock => unreachable!() };
     assert_eq!(bearer(&token.unwrap().unwrap()), "access-2");
