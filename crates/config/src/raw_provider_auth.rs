@@ -40,7 +40,7 @@ pub(crate) struct RawProviderAuth {
     pub(crate) redirect_port: Option<u16>,
     /// For `oauth`: how the redirect URI names this machine. Authorization servers compare it literally.
     #[schemars(extend("default" = "127.0.0.1"))]
-    pub(crate) redirect_host: Option<RawRedirectHost>,
+    pub(crate) redirect_host: Option<RawLoopbackHost>,
     /// For `oauth`: the path of the redirect URI. Default: `/callback`.
     #[schemars(length(min = 1), extend("examples" = ["/auth/callback"]))]
     pub(crate) redirect_path: Option<String>,
@@ -83,7 +83,7 @@ pub(crate) enum RawProviderAuthKind {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[schemars(inline)]
-pub(crate) enum RawRedirectHost {
+pub(crate) enum RawLoopbackHost {
     #[serde(rename = "127.0.0.1")]
     Address,
     #[serde(rename = "localhost")]

@@ -38,6 +38,7 @@ pages! {
     toolsets: "docs/toolsets.md",
     sessions: "docs/sessions.md",
     chat: "docs/chat.md",
+    providers: "docs/providers.md",
     react: "docs/react.md",
     renderings: "docs/renderings.md",
     tool_arguments: "docs/tool-arguments.md",

@@ -13,7 +13,7 @@ use url::Url;
 use super::{At, Planner};
 use crate::problem::ConfigProblem;
 use crate::raw_provider_auth::{
-    RawProviderAuth, RawProviderAuthKind, RawRedirectHost, RawTokenAuth,
+    RawLoopbackHost, RawProviderAuth, RawProviderAuthKind, RawTokenAuth,
 };
 
 const OAUTH_KEYS: [&str; 13] = [
@@ -272,10 +272,10 @@ fn is_pointer(text: &str) -> bool {
     text.starts_with('/') && has_sound_escapes
 }
 
-fn host(raw: RawRedirectHost) -> RedirectHost {
+fn host(raw: RawLoopbackHost) -> RedirectHost {
     match raw {
-        RawRedirectHost::Address => RedirectHost::Address,
-        RawRedirectHost::Name => RedirectHost::Localhost,
+        RawLoopbackHost::Address => RedirectHost::Address,
+        RawLoopbackHost::Name => RedirectHost::Localhost,
     }
 }
 
