@@ -22,7 +22,7 @@ pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
     let server = ServerName::new("s");
     let tools = (0..TOOLS).map(|n| {
         let name = CanonicalName::new(&server, &format!("tool_{n}"));
-        let descriptor = ToolDescriptor::named(&format!("tool_{n}"));
+        let descriptor = ToolDescriptor::named(format!("tool_{n}"));
         Arc::new(CatalogTool::new(name, descriptor))
     });
     let catalog = Arc::new(Catalog::new(1, tools.collect()));
@@ -42,7 +42,7 @@ pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
                 ensure!(look_up(key, n % TOOLS), "a key finds its own tools");
             }
         }
-        Ok(began.elapsed().as_secs_f64() * 1e9 / (ROUNDS * keys.len()) as f64)
+        Ok(began.elapsed().as_secs_f64() * 1e9 / f64::from(u32::try_from(ROUNDS * keys.len())?))
     };
     let unrestricted = time(&vec![whole; KEYS])?;
     let before = resident()?;

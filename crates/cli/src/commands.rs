@@ -92,7 +92,7 @@ pub(crate) async fn run(arguments: CommandArguments, output: Output) -> Result<E
         Command::Render(wanted) => render::run(globals, &wanted, output).await,
         Command::Calls(wanted) => calls::run(globals, &wanted, output).await,
         Command::Key(wanted) => key::run(globals, &wanted, output).await,
-        Command::Auth(wanted) => auth::run(globals, &wanted, output).await,
+        Command::Auth(wanted) => Box::pin(auth::run(globals, &wanted, output)).await,
         Command::Discover => discover::run(globals, output).await,
         Command::Doctor => doctor::run(globals, output).await,
         Command::DemoServer(wanted) => demo_server::run(&wanted, output).await,

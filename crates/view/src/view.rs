@@ -82,6 +82,15 @@ pub enum Found<'a> {
     },
 }
 
+/// Whether a toolset may have members that the view does not reach, other than by the toolsets themselves.
+fn is_narrowed(scope: &Scope, selection: &Selection) -> bool {
+    scope.server.is_some()
+        || scope.agent.is_some()
+        || !scope.access.is_empty()
+        || selection.servers.is_some()
+        || scope.toolsets.len() > 1
+}
+
 impl View {
     /// Computes a view. `key.scope` must have been checked with [`Scope::check`].
     pub fn new(index: Arc<Index>, exposure: &Exposure, key: &ViewKey) -> Self {
@@ -131,14 +140,9 @@ impl View {
                         .as_ref()
                         .is_none_or(|bound| bound.contains(server.as_str()))
             };
-            let is_narrowed = scope.server.is_some()
-                || scope.agent.is_some()
-                || !scope.access.is_empty()
-                || selection.servers.is_some()
-                || scope.toolsets.len() > 1;
             (scope.toolsets.is_empty() || scope.toolsets.iter().any(is_named))
                 && statics.is_none_or(is_named)
-                && (!is_narrowed
+                && (!is_narrowed(scope, selection)
                     || set.members.iter().any(reaches)
                     || set.servers.iter().any(has_server))
         };

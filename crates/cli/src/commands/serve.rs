@@ -65,16 +65,14 @@ pub(crate) async fn run(
     let discovery = Discovery::start(&plan.discovery, discovery_context(globals).with_store(store));
     let sessions = SessionService::start(board.clone());
     let gateway = Gateway::start(sessions.clone());
-    let place = BoardPlace::default();
-    let drain = Duration::from_secs(wanted.drain);
+    let (place, drain) = (BoardPlace::default(), Duration::from_secs(wanted.drain));
     let hosts = host_policy(&plan, is_wide);
     let options = ServeOptions { board: place.clone(), metrics, hosts, gatekeeper, drain };
     // The HTTP server answers from the beginning, so that health checks succeed while servers connect.
     let serving = async {
         let endpoint = Arc::new(GatewayEndpoint(gateway.clone()));
         let stopped = stop.clone().cancelled_owned();
-        let served = switchboard_http::serve(listener, options, endpoint, stopped);
-        let served = served.await;
+        let served = switchboard_http::serve(listener, options, endpoint, stopped).await;
         stop.cancel();
         served
     };

@@ -41,20 +41,20 @@ async fn sign_ins_are_encrypted_with_the_store_key_and_locked_without_it() {
         "switchboard:\n  security: {{store_key: '${{KEY}}'}}\n  toolbox:\n    mcps:\n      - {{name: office, url: \"{url}\", \
          mode: dynamic, default_tool_config: {{}}, auth: {{oauth: {{}}}}}}\n"
     ))
-    .with_variable("KEY", &"0a".repeat(32));
+    .with_variable("KEY", "0a".repeat(32));
     login(&home, &[]).await;
     let status = home.line("auth status --json").expect(0).json();
     assert_eq!(status["servers"][0]["is_encrypted"], true);
     let doctor = home.line("doctor").expect(0);
     assert!(doctor.stdout.contains("sign-ins: encrypted"), "{}", doctor.stdout);
 
-    let home = home.with_variable("KEY", &"0b".repeat(32));
+    let home = home.with_variable("KEY", "0b".repeat(32));
     assert_eq!(state(&home), "locked");
     let locked = home.line("auth status").expect(0);
     assert!(locked.stderr.contains("a key that is not configured"), "{}", locked.stderr);
     assert!(home.line("doctor").expect(1).stdout.contains("`security.previous_store_keys`"));
     home.line("auth login office --no-browser").expect(4);
-    let home = home.with_variable("KEY", &"0a".repeat(32));
+    let home = home.with_variable("KEY", "0a".repeat(32));
     assert_eq!(state(&home), "active", "nothing was overwritten");
 }
 

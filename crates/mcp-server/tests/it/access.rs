@@ -20,7 +20,7 @@ async fn servers() -> Vec<ScriptedServer> {
     let mut started = Vec::new();
     for (name, tools) in SERVERS {
         let tools =
-            tools.map(|tool| Tool::echo(tool).description(&format!("{} {tool}", mark(name))));
+            tools.map(|tool| Tool::echo(tool).description(format!("{} {tool}", mark(name))));
         let prompt = format!("prompt-{}", mark(name));
         let resource = format!("{name}:///{}", mark(name));
         let server = ScriptedServer::builder()
