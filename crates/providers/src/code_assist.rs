@@ -40,7 +40,9 @@ const MOST_KNOWN: usize = 64;
 /// The projects of the accounts in use. Each is looked up once for a token and shared by concurrent requests: another
 /// token may belong to another account. A failed lookup is repeated by the next request.
 #[derive(Debug, Default)]
-pub(crate) struct Project(Mutex<VecDeque<(Option<Secret>, Arc<OnceCell<String>>)>>);
+pub(crate) struct Project(Mutex<VecDeque<ProjectOfToken>>);
+
+type ProjectOfToken = (Option<Secret>, Arc<OnceCell<String>>);
 
 impl Project {
     pub(crate) async fn of(

@@ -152,9 +152,10 @@ async fn results_and_errors_of_tools_reach_the_model_of_every_account() {
             let step =
                 Step::new().call("shop__nowhere", json!({})).call("shop__find", json!({"n": 3}));
             // Google's backend itself refuses calls of undeclared tools.
-            let step = match account.is_google() {
-                true => Step::new().call("shop__find", json!({"n": 3})),
-                false => step,
+            let step = if account.is_google() {
+                Step::new().call("shop__find", json!({"n": 3}))
+            } else {
+                step
             };
             lab.lab.fake.script(account.backend, [step, Step::text("done")]);
             let end = ended(&*talk.begin("go").await).await;

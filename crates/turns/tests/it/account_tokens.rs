@@ -2,7 +2,7 @@
 //! credentials.
 
 use std::fs;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use futures::future::join_all;
 use pretty_assertions::assert_eq;
@@ -153,9 +153,9 @@ async fn a_token_file_that_cannot_be_used_is_named() {
     for account in ALL {
         let talk = lab.talk(account, "file").await;
         let path = lab.file(account).display().to_string();
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
-        let now = i64::try_from(now).unwrap();
-        lab.write_token(account, &token("old"), Some(now - 60));
+        // In 2001 and in 2096.
+        let (past, future) = (1_000_000_000, 4_000_000_000);
+        lab.write_token(account, &token("old"), Some(past));
         let end = outcome(&talk, "hello").await;
         let (kind, message) = error_of(&end);
         assert_eq!(kind, "needs_sign_in");
@@ -167,7 +167,7 @@ async fn a_token_file_that_cannot_be_used_is_named() {
         let end = outcome(&talk, "hello").await;
         assert!(error_of(&end).1.contains("it does not exist"), "{end:#?}");
         assert_eq!(lab.answers(account).len(), 0, "nothing is asked");
-        lab.write_token(account, &token("refused"), Some(now + 3600));
+        lab.write_token(account, &token("refused"), Some(future));
         lab.lab.fake.refuse_credential(&token("refused"));
         let end = outcome(&talk, "hello").await;
         let (kind, message) = error_of(&end);
@@ -189,7 +189,7 @@ async fn a_session_chooses_one_of_the_credentials() {
     // A further sign-in at the issuer of `auth`.
     lab.sign_in(&named(ANTHROPIC, "sign-in"), "home").await;
     let home = NewTurn { credential: Some("home".into()), ..said("hello") };
-    let end = ended(&*talk.try_begin(home).await.unwrap()).await;
+    let end = ended(&talk.try_begin(home).await.unwrap()).await;
     assert_eq!(end.status, TurnStatus::Completed);
     assert_eq!(last_token(&lab, ANTHROPIC), "access-1");
     let end = outcome(&talk, "hello").await;
