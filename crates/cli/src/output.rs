@@ -176,6 +176,8 @@ pub(crate) fn cell(content: impl ToString) -> Cell {
 
 /// A state, coloured by its meaning.
 pub(crate) fn state_cell(state: &str) -> Cell {
+    // The state of an account, as sentences spell it.
+    let state = if state == "needs_sign_in" { "needs sign-in" } else { state };
     let color = match state {
         "ready" | "ok" | "active" | "automatic" => Color::Green,
         "unavailable" => Color::Red,

@@ -1,39 +1,17 @@
 //! Keeps what credentials grant in step with the keys, the configuration and the sessions.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwapOption;
 use switchboard_auth::Gatekeeper;
-use switchboard_model::Plan;
 use switchboard_sessions::SessionService;
 use tokio::sync::watch;
 
-use crate::board_place::{BoardPlace, StartedParts};
+use crate::board_place::StartedParts;
 use crate::server_state::Shared;
 use crate::sign_in_pages::PagesOf;
 
 /// How often API keys are read from the store.
 const READ_KEYS_EVERY: Duration = Duration::from_secs(2);
-
-/// The grants of the current configuration, given to the gatekeeper when they have changed.
-#[derive(Debug, Default)]
-pub(crate) struct CurrentGrants(ArcSwapOption<Plan>);
-
-impl CurrentGrants {
-    /// Applies the grants of the configuration in force. Cheap while the configuration stays the same.
-    pub(crate) fn apply(&self, place: &BoardPlace, gatekeeper: &Gatekeeper) {
-        let Some(board) = place.board() else { return };
-        let plan = board.plan();
-        if self.0.load().as_ref().is_some_and(|known| Arc::ptr_eq(known, &plan)) {
-            return;
-        }
-        if let Some(jwt) = &plan.security.jwt {
-            gatekeeper.set_grants(&jwt.grants);
-        }
-        self.0.store(Some(plan));
-    }
-}
 
 /// Reads the keys at intervals, so that a revoked key stops working within seconds and its event streams end. Sessions
 /// follow each change of what their owners may use.

@@ -16,6 +16,7 @@ mod connections;
 mod connections_tests;
 mod content_checks;
 mod cross_origin;
+mod current_grants;
 mod current_host_policy;
 mod declarations;
 mod dispatch;

@@ -7,9 +7,9 @@ use switchboard_auth::{Gatekeeper, Principal};
 use switchboard_telemetry::MetricsPage;
 use tokio::sync::Semaphore;
 
-use crate::access_sync::CurrentGrants;
 use crate::board_place::BoardPlace;
 use crate::connections::ConnectionLimits;
+use crate::current_grants::CurrentGrants;
 use crate::current_host_policy::CurrentHostPolicy;
 use crate::origin_check::HostPolicy;
 use crate::stream_auth::Leases;

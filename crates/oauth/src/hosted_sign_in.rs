@@ -9,7 +9,7 @@ use url::Url;
 
 use crate::authorization_response::AuthorizationResponse;
 use crate::code_flow::{CodeFlow, SignedIn};
-use crate::sign_in::Prepared;
+use crate::sign_in::PreparedSignIn;
 use crate::token_store::TokenStore;
 
 /// A sign-in that waits for the callback. Dropping it cancels it.
@@ -31,7 +31,7 @@ impl HostedSignIn {
         tokens: Arc<dyn TokenStore>,
     ) -> Result<Self, ConnectError> {
         let begun = async {
-            let prepared = Prepared::new(spec, owner, unsigned, tokens).await?;
+            let prepared = PreparedSignIn::new(spec, owner, unsigned, tokens).await?;
             let flow = prepared.into_flow(spec, redirect_uri.as_str(), document).await?;
             Ok(Self { flow })
         };

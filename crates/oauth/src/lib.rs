@@ -52,4 +52,4 @@ pub use sign_ins::SignIns;
 pub use sign_out::{RevocationTarget, SignedOut, sign_out};
 pub use stored_token::stored_token;
 pub use token_source::TokenSource;
-pub use token_store::{Clock, Kept, StoredGrant, TokenStore, TokenStoreError};
+pub use token_store::{Kept, StoredGrant, TokenStore, TokenStoreError, WallClock};

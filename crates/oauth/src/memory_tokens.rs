@@ -8,14 +8,14 @@ use futures::future::ready;
 use parking_lot::Mutex;
 use switchboard_model::{GrantId, RenewalTurn, Secret};
 
-use crate::token_store::{Clock, Kept, StoredGrant, TokenStore};
+use crate::token_store::{Kept, StoredGrant, TokenStore, WallClock};
 
 /// How long the turn of a renewal lasts.
 const TURN_MS: i64 = 20_000;
 
 /// A [`TokenStore`] in memory.
 pub struct MemoryTokens {
-    clock: Clock,
+    clock: WallClock,
     state: Mutex<MemoryState>,
 }
 
@@ -42,7 +42,7 @@ impl fmt::Debug for MemoryTokens {
 }
 
 impl MemoryTokens {
-    pub fn new(clock: Clock) -> Self {
+    pub fn new(clock: WallClock) -> Self {
         Self { clock, state: Mutex::default() }
     }
 }

@@ -44,7 +44,7 @@ impl SignIn {
         tokens: Arc<dyn TokenStore>,
     ) -> Result<Self, ConnectError> {
         let begun = async {
-            let prepared = Prepared::new(spec, GrantOwner::Board, unsigned, tokens).await?;
+            let prepared = PreparedSignIn::new(spec, GrantOwner::Board, unsigned, tokens).await?;
             let redirect = prepared.client.redirect.clone();
             let listener = CallbackListener::bind(&redirect).await?;
             let flow = prepared.into_flow(spec, &listener.redirect_uri, None).await?;
@@ -99,7 +99,8 @@ impl DeviceFlow {
         tokens: Arc<dyn TokenStore>,
     ) -> Result<Self, ConnectError> {
         let begun = async {
-            let mut prepared = Prepared::new(spec, GrantOwner::Board, unsigned, tokens).await?;
+            let mut prepared =
+                PreparedSignIn::new(spec, GrantOwner::Board, unsigned, tokens).await?;
             let client = choose_client(
                 &prepared.found,
                 &prepared.client,
@@ -118,7 +119,7 @@ impl DeviceFlow {
 }
 
 /// What is known before the redirect URI is chosen.
-pub(crate) struct Prepared {
+pub(crate) struct PreparedSignIn {
     id: GrantId,
     url: Url,
     client: switchboard_model::SignInClient,
@@ -128,7 +129,7 @@ pub(crate) struct Prepared {
     scopes: Vec<String>,
 }
 
-impl Prepared {
+impl PreparedSignIn {
     pub(crate) async fn new(
         spec: &ServerSpec,
         owner: GrantOwner,

@@ -77,4 +77,4 @@ pub struct TokenStoreError {
 pub type Kept<'a, T> = BoxFuture<'a, Result<T, TokenStoreError>>;
 
 /// Reads the time, in milliseconds since 1970.
-pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
+pub type WallClock = Arc<dyn Fn() -> i64 + Send + Sync>;

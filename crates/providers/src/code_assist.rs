@@ -19,7 +19,7 @@ use tokio::time::sleep;
 
 use crate::ProviderEndpoint;
 use crate::answer::{beginning, excerpt, header};
-use crate::endpoint::RequestContext;
+use crate::asked_by::AskedBy;
 use crate::request_headers;
 use crate::stream::Clock;
 
@@ -206,7 +206,7 @@ impl CodeAssistAccount<'_> {
             Ok(headers)
         };
         let body = body.map(|body| Bytes::from(body.to_string())).unwrap_or_default();
-        let context = RequestContext { credential: self.credential, session: "" };
+        let context = AskedBy { credential: self.credential, session: "" };
         let (mut answer, presented) = self
             .endpoint
             .send_with_credential(context, method, path, &headers, body, &clock)

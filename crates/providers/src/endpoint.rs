@@ -17,6 +17,7 @@ use switchboard_wire::{Beat, Limits, ModelRequest, Parser, WireRequest, demo, re
 use tokio::time::timeout_at;
 use url::Url;
 
+use crate::asked_by::AskedBy;
 use crate::built_in::{Completed, own_address};
 use crate::code_assist::Project;
 use crate::credential::{self, Presented};
@@ -31,14 +32,6 @@ const FAILED_TURNS: usize = 256;
 
 /// The model of Code Assist where none is named: accounts have it without a choice.
 const CODE_ASSIST_MODEL: &str = "gemini-2.5-pro";
-
-/// The conversation and the credential of a request.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct RequestContext<'a> {
-    pub(crate) credential: Option<&'a str>,
-    /// Stands for `${session}` in configured headers.
-    pub(crate) session: &'a str,
-}
 
 /// A provider to which requests can be sent.
 #[derive(Debug)]
@@ -205,14 +198,14 @@ impl ProviderEndpoint {
         let ask =
             ModelRequest { project: ask.project.or(project.as_deref()), is_bearer, ..ask.clone() };
         let parser = Parser::new(ask.source, Limits::default());
-        let conversation = RequestContext { credential, session: ask.session };
+        let conversation = AskedBy { credential, session: ask.session };
         self.open(conversation, request(&ask)?, Box::new(parser)).await
     }
 
     /// Sends a request in wire format and checks that the response is a stream.
     pub(crate) async fn open(
         &self,
-        context: RequestContext<'_>,
+        context: AskedBy<'_>,
         wire: WireRequest,
         reader: Box<dyn Reads>,
     ) -> Result<ModelStream, ModelFault> {
@@ -233,7 +226,7 @@ impl ProviderEndpoint {
     /// refuses the first one.
     pub(crate) async fn send_with_credential(
         &self,
-        context: RequestContext<'_>,
+        context: AskedBy<'_>,
         method: Method,
         path: &str,
         headers: &(dyn Fn(&ProviderPlan) -> Result<HeaderMap, ModelFault> + Sync),

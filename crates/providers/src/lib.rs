@@ -5,6 +5,7 @@
 //! bytes.
 
 mod answer;
+mod asked_by;
 mod built_in;
 mod code_assist;
 mod credential;

@@ -19,7 +19,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::endpoint::RequestContext;
+use crate::asked_by::AskedBy;
 use crate::test_support::{
     KEY, Plain, Question, Server, all, endpoint, endpoints, fault, plan, reply,
 };
@@ -85,7 +85,7 @@ async fn open(endpoint: &ProviderEndpoint, path: &str) -> Result<ModelStream, Mo
         headers: vec![("x-format", "1".into())],
         body: Bytes::from_static(b"{}"),
     };
-    endpoint.open(RequestContext::default(), wire, Box::new(Plain::default())).await
+    endpoint.open(AskedBy::default(), wire, Box::new(Plain::default())).await
 }
 
 /// Sends a request to a path whose response is not a stream.

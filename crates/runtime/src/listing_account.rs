@@ -95,10 +95,7 @@ pub(crate) fn nobody_signed_in(spec: &ServerSpec) -> ConnectError {
         ),
         ListingAccount::Board => (
             "needs sign-in: the account of the board lists its tools and is not signed in",
-            format!(
-                "`switchboard auth login {} --board` signs in, where the board runs",
-                spec.name
-            ),
+            format!("`switchboard auth login {}` signs in, where the board runs", spec.name),
         ),
     };
     ConnectError::new(Kind::SignIn, message).with_operator_hint(hint)

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use futures::FutureExt;
 use jiff::Timestamp;
 use switchboard_model::{GrantId, RenewalTurn, Secret};
-use switchboard_oauth::{Clock, Kept, StoredGrant, TokenStore, TokenStoreError};
+use switchboard_oauth::{Kept, StoredGrant, TokenStore, TokenStoreError, WallClock};
 use switchboard_store::{GrantRow, Store, StoreError};
 
 /// Grants in the data directory, shared by all processes that use it.
 #[derive(Clone)]
 pub struct StoredTokens {
     store: Store,
-    clock: Clock,
+    clock: WallClock,
 }
 
 impl fmt::Debug for StoredTokens {
@@ -28,7 +28,7 @@ impl StoredTokens {
     }
 
     /// With another clock than that of the system.
-    pub fn with_clock(store: Store, clock: Clock) -> Self {
+    pub fn with_clock(store: Store, clock: WallClock) -> Self {
         Self { store, clock }
     }
 

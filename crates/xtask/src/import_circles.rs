@@ -78,6 +78,11 @@ pub const ALLOWED_CIRCLES: &[AllowedCircle] = &[
     },
     AllowedCircle {
         krate: "view",
+        modules: ["access_tools", "index"],
+        reason: "the index caches which of its own entries an access grants",
+    },
+    AllowedCircle {
+        krate: "view",
         modules: ["index", "search"],
         reason: "the index has a search over its own entries",
     },

@@ -154,7 +154,7 @@ fn row(account: &AccountView) -> Vec<Cell> {
     vec![
         cell(&account.server),
         cell(&account.owner),
-        state_cell(&account.state.replace('_', " ")),
+        state_cell(&account.state),
         cell(account.issuer.as_deref().unwrap_or("-")),
         cell(scopes),
         cell(expires),

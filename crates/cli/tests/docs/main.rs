@@ -43,6 +43,7 @@ pages! {
     renderings: "docs/renderings.md",
     tool_arguments: "docs/tool-arguments.md",
     manage_tools: "docs/manage-tools.md",
+    sign_in: "docs/sign-in.md",
     accounts: "docs/accounts.md",
     records: "docs/records.md",
     running_calls: "docs/running-calls.md",

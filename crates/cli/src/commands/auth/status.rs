@@ -226,7 +226,7 @@ fn provider_row(it: &ProviderState<'_>) -> Vec<Cell> {
     match &it.kind {
         CredentialState::SignIn { state, .. } => row.extend(state_cells(state)),
         CredentialState::File { file, problem } => row.extend([
-            state_cell(&file_word(problem.as_ref()).replace('_', " ")),
+            state_cell(file_word(problem.as_ref())),
             cell(file.path.display().to_string()),
             cell("-"),
             cell("-"),
@@ -242,10 +242,5 @@ fn state_cells(state: &SignInState) -> [Cell; 4] {
         (None, _) => "-".to_owned(),
     };
     let scopes = if state.scopes.is_empty() { "-".to_owned() } else { state.scopes.join(" ") };
-    [
-        state_cell(&word(state).replace('_', " ")),
-        cell(state.issuer.as_deref().unwrap_or("-")),
-        cell(scopes),
-        cell(end),
-    ]
+    [state_cell(word(state)), cell(state.issuer.as_deref().unwrap_or("-")), cell(scopes), cell(end)]
 }
