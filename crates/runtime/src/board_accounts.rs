@@ -7,7 +7,8 @@ use switchboard_model::{
     GrantPurpose, Secret, ServerName,
 };
 use switchboard_oauth::{
-    GrantState, GrantTarget, OrphanCause, SignInState, TokenStoreError, stored_token,
+    GrantState, GrantTarget, OrphanCause, RevocationTarget, SignInState, SignedOut,
+    TokenStoreError, sign_out, stored_token,
 };
 
 use crate::accounts::Accounts;
@@ -105,7 +106,8 @@ impl Board {
         Ok(())
     }
 
-    /// Forgets the account of this caller at a server and closes its connections. Returns whether there was one.
+    /// Revokes the tokens of this caller at a server where its authorization server takes that, forgets them, and closes the
+    /// connections. Returns whether there was an account.
     pub async fn sign_out(
         &self,
         server: &ServerName,
@@ -114,9 +116,19 @@ impl Board {
         let server = self.account_server(server)?;
         let owner = server.owner_of_caller(caller)?;
         let id = GrantId::of_server(&server.spec().name).with_owner(owner.clone());
-        let had_one = self.accounts.tokens().forget(&id).await.map_err(|error| unread(&error))?;
+        let target = match server.spec().endpoint.oauth() {
+            Some((url, settings)) => RevocationTarget::Server(url, settings),
+            None => RevocationTarget::Unknown,
+        };
+        let signed_out = sign_out(&id, target, &**self.accounts.tokens()).await?;
         self.end_account_use(&server, &owner);
-        Ok(had_one)
+        if let SignedOut::NotRevoked(error) = &signed_out {
+            tracing::warn!(
+                server = %server.spec().name, %error,
+                "signed out, but the tokens could not be revoked at the authorization server"
+            );
+        }
+        Ok(signed_out != SignedOut::WasNot)
     }
 
     /// Closes the connections of an owner to a server, because another account was signed in.
