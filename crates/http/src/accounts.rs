@@ -241,7 +241,7 @@ fn refused(error: &ConnectError) -> ProblemResponse {
     let (kind, status) = if error.message.starts_with("there is no MCP server") {
         ("unknown_server", StatusCode::NOT_FOUND)
     } else {
-        ("no_account", StatusCode::UNPROCESSABLE_ENTITY)
+        ("no_account", StatusCode::CONFLICT)
     };
     let mut problem = ProblemResponse::new(kind, status, error.message.clone());
     problem.0.hint = error.hint();

@@ -51,7 +51,7 @@ answers! {
         unknown_server: "there is no MCP server 'trackr'",
         unknown_sign_in: "there is no such sign-in",
     }
-    AccountRefused 422 "Users have no account of their own at this server, or the token is invalid." {
+    AccountRefused 409 "Users have no account of their own at this server, or the token is invalid." {
         no_account: "all callers share one account at 'demo'",
     }
     CallForbidden 403 "The credentials do not suffice, the request comes from a page of another site, a content check blocked the call or its result, or the person must sign in at the server first." {

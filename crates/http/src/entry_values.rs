@@ -3,8 +3,8 @@
 //! A secret is shown as `***`, and `***` in a request keeps the present value at that place. A reference to a variable or to
 //! a file is accepted only where the file has the same one already: a request must not read secrets of this machine.
 
-use serde_json::{Map, Value};
-use switchboard_api::FieldError;
+use serde_json::{Map, Value, from_value, json};
+use switchboard_api::{FieldError, ToolDeclaration};
 use switchboard_config::has_reference;
 use switchboard_model::redact_url;
 use url::Url;
@@ -60,6 +60,13 @@ pub fn fields_of(
     }
     if declared.contains_key("name") {
         return Err(error("/name", "is given by the path"));
+    }
+    // The configuration checks only members that have a value.
+    let is_unknown = |(key, value): &(&String, &Value)| {
+        value.is_null() && from_value::<ToolDeclaration>(json!({ key.as_str(): null })).is_err()
+    };
+    if let Some((key, _)) = declared.iter().find(is_unknown) {
+        return Err(error(&format!("/{key}"), "is not a member of a declaration"));
     }
     let has_alias = present.is_some_and(|present| present.contains_key("applicable-states"));
     if has_alias && let Some(states) = declared.shift_remove("applicable_states") {

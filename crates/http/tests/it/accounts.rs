@@ -319,7 +319,7 @@ async fn a_user_stores_a_token_of_their_own() {
     let alice = server.api_of("alice", Role::Client).await;
     let token = |token: &str| json!({ "token": token });
     let path = "/api/v1/accounts/tracker/token";
-    alice.put(path, token("two\nlines")).await.problem(422, "no_account");
+    alice.put(path, token("two\nlines")).await.problem(409, "no_account");
     alice.put("/api/v1/accounts/nowhere/token", token("x")).await.problem(404, "unknown_server");
     assert_eq!(alice.put(path, token("s3cret-own")).await.status, 204);
     let mine = alice.get("/api/v1/accounts").await.good();
