@@ -207,8 +207,6 @@ fn is_reference(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn object(json: Value) -> Map<String, Value> {
@@ -234,6 +232,7 @@ mod tests {
             (json!({"limits": {"timeot": "5s"}}), "/limits/timeot"),
             (json!({"limits": 5}), "/limits"),
             (json!({"name": "y"}), "/name"),
+            (json!({"descripton": null}), "/descripton"),
         ] {
             assert_eq!(fields_of(object(wrong), None).unwrap_err().path, path);
         }

@@ -119,5 +119,5 @@ async fn is_connected(switchboard: &Switchboard) -> Result<bool, Box<dyn Error>>
 
 fn wants_sign_in(switchboard: &Switchboard) -> Result<bool, Box<dyn Error>> {
     let status = switchboard.ask(&["auth", "status"])?;
-    Ok(status["servers"][0]["state"] == "needs sign-in")
+    Ok(status["servers"][0]["state"] == "needs_sign_in")
 }
