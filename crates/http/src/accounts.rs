@@ -11,7 +11,7 @@ use switchboard_model::{ConnectError, Face, Secret, ServerName};
 use switchboard_runtime::{AccountState, FlowEnd, SignInPrompt};
 
 use crate::answers::{
-    AccountRefused, BadRequest, Guarded, StoreFailed, TakesBody, UnknownAccountServer,
+    AccountRefused, BadRequest, Guarded, StoreFailed, TakesBody, UnknownAccountServer, WrongShape,
 };
 use crate::extract::{FromBody, FromPath, FromQuery};
 use crate::problem::ProblemResponse;
@@ -158,6 +158,7 @@ pub(crate) async fn follow(
         TakesBody,
         UnknownAccountServer,
         AccountRefused,
+        WrongShape,
         StoreFailed,
     )
 )]
