@@ -55,8 +55,11 @@ fn board_yaml() -> String {
     let program = Path::new(env!("CARGO_BIN_EXE_switchboard"));
     let demo = stdio("demo", program, &["demo-server", "--stdio"]);
     let demo = with(&demo, "tool_denylist: [wait, toggle_surprise]");
-    let board =
-        yaml(&["{name: sum_numbers}", "{name: demo.lorem, max_result_bytes: 1024}"], &[demo]);
+    // Nothing listens there: only the accounts of its users are tried.
+    let personal = "{name: personal, url: \"http://127.0.0.1:9/mcp\", required: false, mode: dynamic, \
+                    default_tool_config: {}, auth: {bearer: {per: user}}}";
+    let tools = ["{name: sum_numbers}", "{name: demo.lorem, max_result_bytes: 1024}"];
+    let board = yaml(&tools, &[demo, personal.to_owned()]);
     format!("{board}  agents: [{{name: helper, servers: [demo]}}, {{name: whole}}]\n")
 }
 
