@@ -116,6 +116,9 @@ impl Call {
             self.ask(asks, end, queue).await;
         }
         tokio::time::sleep_until(end).await;
+        while self.shared.recorder.peak_of(&self.tool.name) < self.tool.waits_for_calls {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
     }
 
     async fn flood(&self, flood: Flood, end: Instant, queue: &mpsc::Sender<Frame>) {

@@ -144,6 +144,11 @@ impl Recorder {
         RunningCall { recorder, tool: tool.to_owned(), id: id.clone(), end: CallEnd::Dropped }
     }
 
+    /// How many calls of this tool have run at the same time, at most.
+    pub(crate) fn peak_of(&self, tool: &str) -> usize {
+        self.lock().stats.peak_of(tool)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Recorded> {
         self.inner.lock().expect("nothing panics while it counts")
     }

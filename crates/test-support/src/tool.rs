@@ -13,6 +13,7 @@ pub struct Tool {
     /// Further members of the entry in the list, such as `annotations` or `title`.
     pub members: Map<String, Value>,
     pub delay: Duration,
+    pub(crate) waits_for_calls: usize,
     pub progress_every: Option<Duration>,
     pub asks: Option<Asks>,
     pub floods: Option<Flood>,
@@ -92,6 +93,7 @@ impl Tool {
             input_schema: json!({"type": "object", "properties": {}}),
             members: Map::new(),
             delay: Duration::ZERO,
+            waits_for_calls: 0,
             progress_every: None,
             asks: None,
             floods: None,
@@ -129,6 +131,13 @@ impl Tool {
     #[must_use]
     pub fn sleeps(mut self, milliseconds: u64) -> Self {
         self.delay = Duration::from_millis(milliseconds);
+        self
+    }
+
+    /// Replies to nobody until that many calls of this tool have run at the same time.
+    #[must_use]
+    pub fn waits_for_calls(mut self, count: usize) -> Self {
+        self.waits_for_calls = count;
         self
     }
 

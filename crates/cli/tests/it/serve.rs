@@ -243,7 +243,7 @@ async fn sigterm_lets_a_running_call_finish() {
 async fn a_call_that_does_not_finish_is_cut_off_after_the_drain() {
     let one = server([Tool::new("hangs").replies(Reply::Hang)]).await;
     let home = Home::new(yaml(&[], &[dynamic("one", &one.url())]));
-    let mut serve = home.serve_with(&["--drain", "1"]).await;
+    let mut serve = home.serve_with(&["--drain", "2"]).await;
     let (http, url) = (serve.http.clone(), serve.url.clone());
     let mut calls = JoinSet::new();
     calls.spawn(async move { call(&http, &url, "hangs", json!({})).await });
@@ -252,8 +252,8 @@ async fn a_call_that_does_not_finish_is_cut_off_after_the_drain() {
     serve.signal("TERM");
     assert_eq!(serve.ended().await.code(), Some(0));
     let took = asked.elapsed();
-    assert!(took >= Duration::from_millis(900), "{took:?}");
-    assert!(took < Duration::from_millis(1_900), "the drain is one second, not two: {took:?}");
+    assert!(took >= Duration::from_millis(1_900), "{took:?}");
+    assert!(took < Duration::from_millis(3_900), "the drain happens once, not twice: {took:?}");
     wait_until(PATIENCE, async || (one.stats().running_calls == 0).then_some(())).await;
     let (status, problem) = calls.join_next().await.unwrap().unwrap();
     assert_eq!(status, 503, "the caller is told: {problem}");
@@ -337,7 +337,7 @@ async fn kill_9_leaves_no_child_and_no_grandchild() {
         serve.signal("KILL");
         let killed = Instant::now();
         wait_until(PATIENCE, async || alive(&pids).is_empty().then_some(())).await;
-        assert!(killed.elapsed() < Duration::from_secs(2), "{:?}", killed.elapsed());
+        assert!(killed.elapsed() < Duration::from_secs(5), "{:?}", killed.elapsed());
     }
 }
 

@@ -311,17 +311,19 @@ async fn progress_that_nobody_reads_does_not_hold_up_the_call() {
 #[tokio::test]
 async fn two_hundred_calls_run_at_the_same_time() {
     for (kind, server) in kinds().into_iter().filter(|(kind, _)| !kind.ends_with("events")) {
-        let (server, connection) = start(server.tools([Tool::new("slow").sleeps(800)])).await;
+        let tool = Tool::new("slow").waits_for_calls(200);
+        let (server, connection) = start(server.tools([tool])).await;
         let calls = (0..200).map(|n| {
             let connection = &connection;
             async move { text(&call(connection, "slow", json!({"n": n})).await.unwrap()).to_owned() }
         });
-        let answers = futures::future::join_all(calls).await;
+        let answers = tokio::time::timeout(PATIENCE, futures::future::join_all(calls)).await;
+        let peak = server.stats().peak_calls;
+        let answers = answers.unwrap_or_else(|_| panic!("{kind}: only {peak} of 200 ran together"));
         for (n, answer) in answers.iter().enumerate() {
             assert_eq!(*answer, json!({"n": n}).to_string(), "{kind}");
         }
-        let peak = server.stats().peak_calls;
-        assert!(peak > 150, "{kind}: only {peak} of 200 calls ran together");
+        assert_eq!(peak, 200, "{kind}");
     }
 }
 

@@ -17,7 +17,7 @@ fn named(id: &str, text: &str) -> NewTurn {
 
 #[tokio::test]
 async fn turns_of_many_sessions_run_at_the_same_time_and_get_their_own_results() {
-    let lab = Lab::with("", shop_tools_and([Tool::echo("slow").sleeps(300)])).await;
+    let lab = Lab::with("", shop_tools_and([Tool::echo("slow").waits_for_calls(6)])).await;
     let count = 35;
     let chats = (0..count).map(|number| {
         let account = Account::ALL[number % Account::ALL.len()];
@@ -32,7 +32,6 @@ async fn turns_of_many_sessions_run_at_the_same_time_and_get_their_own_results()
     });
     join_all(chats).await;
     assert_eq!(lab.calls(), count);
-    assert!(lab.shop.stats().peak_of("slow") > 5, "they wait for each other");
     lab.is_clean();
     lab.end().await;
 }
