@@ -48,6 +48,7 @@ fmt: ## Format the code
 .PHONY: generate
 generate: ## Write the files that are made from the code
 	@cargo xtask generate
+	@cd ui && npm run --silent api
 
 .PHONY: dist
 dist: ## Build the binary that is handed out (target/dist/switchboard); takes half an hour

@@ -1,0 +1,20 @@
+import type { components } from './schema';
+
+type Schemas = components['schemas'];
+export type ServerView = Schemas['ServerView'];
+export type ServerDetail = Schemas['ServerDetail'];
+export type ToolView = Schemas['ToolView'];
+export type ToolList = Schemas['ToolList'];
+export type CallView = Schemas['CallView'];
+export type RecordView = Schemas['RecordView'];
+export type ConfigView = Schemas['ConfigView'];
+export type ConfigValueView = Schemas['ConfigValueView'];
+export type KeyView = Schemas['KeyView'];
+export type NewKeyView = Schemas['NewKeyView'];
+export type ToolDeclaration = Schemas['ToolDeclaration'];
+export type ArgumentDeclaration = Schemas['ArgumentDeclaration'];
+export type ToolDeclarationView = Schemas['ToolDeclarationView'];
+export type DeclarationPreview = Schemas['DeclarationPreview'];
+export type ToolsetList = Schemas['ToolsetList'];
+export type SessionView = Schemas['SessionView'];
+export type ProviderView = Schemas['ProviderView'];

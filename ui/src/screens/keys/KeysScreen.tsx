@@ -1,0 +1,10 @@
+import { Empty } from '../../components/states';
+import { Page } from '../../components/Page';
+
+export function KeysScreen() {
+  return (
+    <Page title="Keys">
+      <Empty title="This screen is being built">The command line shows the same until it is there.</Empty>
+    </Page>
+  );
+}

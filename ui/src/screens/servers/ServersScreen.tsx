@@ -1,0 +1,10 @@
+import { Empty } from '../../components/states';
+import { Page } from '../../components/Page';
+
+export function ServersScreen() {
+  return (
+    <Page title="Servers">
+      <Empty title="This screen is being built">The command line shows the same until it is there.</Empty>
+    </Page>
+  );
+}
