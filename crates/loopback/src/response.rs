@@ -26,13 +26,13 @@ pub(crate) enum Malformed {
     ResponseHead(httparse::Error),
     #[error("the head of the answer is larger than {MAX_HEAD} bytes")]
     LongHead,
-    #[error("invalid response header")]
+    #[error("the server sent an invalid HTTP header line")]
     Header,
-    #[error("invalid response status")]
+    #[error("the server sent an invalid HTTP status line")]
     Status,
     #[error("the server requests a protocol upgrade")]
     Upgrade,
-    #[error("invalid content-length in the response")]
+    #[error("the server sent an invalid Content-Length")]
     Length,
     #[error("invalid chunked encoding in the response")]
     ChunkState,

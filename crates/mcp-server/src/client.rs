@@ -155,7 +155,7 @@ impl Client {
         None
     }
 
-    /// Opens a stream. List changes and messages that waited for one are sent first.
+    /// Opens one more stream to the client. List changes and messages that came while none was open are sent on it first.
     pub(crate) fn open_stream(&self) -> mpsc::Receiver<String> {
         let (sender, receiver) = mpsc::channel(STREAM_QUEUE);
         let mut state = self.state();

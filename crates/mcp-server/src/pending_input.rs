@@ -46,7 +46,8 @@ impl PendingInputs {
         all.insert(state, PendingInput { exchange, principal, since: Instant::now() });
     }
 
-    /// Takes a waiting request out if it belongs to this principal and is the same request.
+    /// Removes and returns the call that waits for its caller's input under this `requestState`. A call of another
+    /// principal, or one for which `is_same` denies that the retry has the same method and parameters, stays and waits on.
     pub(crate) fn take(
         &self,
         state: &str,

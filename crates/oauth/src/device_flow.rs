@@ -168,5 +168,5 @@ impl DeviceFlow {
 fn expired() -> ConnectError {
     let message = "nobody signed in on the other device in time; the code has expired";
     ConnectError::new(ConnectErrorKind::Timeout, message)
-        .with_operator_hint("begin again: it gives another code")
+        .with_operator_hint("start the sign-in again to get a new code")
 }

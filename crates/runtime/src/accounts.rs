@@ -105,7 +105,8 @@ impl Accounts {
         flows.find(|flow| flow.has_state(state)).cloned()
     }
 
-    /// Asks the owner of a request to sign in. `None` where the server has no owners or nothing can be asked.
+    /// Opens a sign-in flow for the user behind a request, and returns the address to show to that user. `None` where all
+    /// callers share one account at the server, the user is unknown, or no flow can be opened.
     pub(crate) async fn prompt(
         &self,
         server: &Server,
@@ -116,7 +117,9 @@ impl Accounts {
         let prompted = self
             .open_flow(server, owner, person, client.program.clone(), FlowReason::ForCall)
             .await;
-        prompted.inspect_err(|error| tracing::debug!(%error, "no sign-in page")).ok()
+        prompted.inspect_err(|error| {
+            tracing::warn!(server = %server.spec().name, %error, "a sign-in page cannot be opened");
+        }).ok()
     }
 
     /// Opens a flow for a caller who wants to sign in.
@@ -238,7 +241,12 @@ fn page_of(flow: &ConnectFlow, pages: &SignInPages) -> Result<SignInPage, Connec
 /// An address below the board's own.
 pub(crate) fn address(base: &Url, path: &str) -> Result<Url, ConnectError> {
     let text = format!("{}/{path}", base.as_str().trim_end_matches('/'));
-    Url::parse(&text).map_err(|_| ConnectError::new(Kind::Protocol, "the public address is no URL"))
+    Url::parse(&text).map_err(|_| {
+        ConnectError::new(
+            Kind::Protocol,
+            format!("`security.public_url` makes no valid address: {text}"),
+        )
+    })
 }
 
 fn random_bytes<const N: usize>() -> Result<[u8; N], ConnectError> {

@@ -478,8 +478,9 @@ impl Board {
                     "{} waited longer than its queue_timeout of {limit} and was not run: {busy}",
                     described(tool)
                 );
-                Err(CallError::new(CallErrorKind::QueueTimeout, message)
-                    .with_hint("try again later, or raise the limit in the configuration"))
+                Err(CallError::new(CallErrorKind::QueueTimeout, message).with_hint(
+                    "try again later; an operator can raise that limit in the configuration",
+                ))
             }
         }
     }

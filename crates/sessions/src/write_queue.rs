@@ -168,7 +168,7 @@ impl WriteQueue {
         self.note(Note::Put(client));
     }
 
-    /// Deletes a client in the background.
+    /// Deletes the stored row of an MCP client in the background. A write that fails is tried again.
     pub fn note_client_gone(&self, id: &str) {
         self.note(Note::Delete(id.to_owned()));
     }

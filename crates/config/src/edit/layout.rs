@@ -64,7 +64,8 @@ pub(super) struct LayoutEntry {
 }
 
 impl Layout {
-    /// Reads a text that the loader's parser accepts; `None` if it is empty.
+    /// Finds where each key, list item and value of a YAML document stands. `None` for an empty document, and
+    /// [`UnknownLayout`] for one that cannot be edited in place, although it may load.
     pub(super) fn of(lines: &Lines<'_>) -> Result<Option<Self>, UnknownLayout> {
         let mut builder =
             LayoutBuilder { lines, frames: Vec::new(), anchors: HashMap::new(), root: None };

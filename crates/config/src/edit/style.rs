@@ -115,7 +115,8 @@ pub(super) fn is_inline(value: &Json) -> bool {
     }
 }
 
-/// A scalar, an empty list or an empty map in block style.
+/// Writes a scalar, an empty list or an empty map as YAML that fits behind a `key:`. Callers split other lists and maps
+/// over several lines.
 pub(super) fn inline(value: &Json) -> String {
     match value {
         Json::String(text) => plain_or_quoted(text),
