@@ -244,7 +244,7 @@ pub(crate) fn address(base: &Url, path: &str) -> Result<Url, ConnectError> {
     Url::parse(&text).map_err(|_| {
         ConnectError::new(
             Kind::Protocol,
-            format!("the sign-in page has no valid URL: {text}; check `security.public_url`"),
+            format!("the sign-in page has no valid URL: {text}; check `gateway.public_url`"),
         )
     })
 }
