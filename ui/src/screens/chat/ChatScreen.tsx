@@ -1,10 +1,19 @@
-import { Empty } from '../../components/states';
-import { Page } from '../../components/Page';
+import './chat.css';
+import { useParams } from 'react-router';
+import { Chat } from './Chat';
+import { ChatChooser, ChatList } from './ChatList';
+import { NewChat } from './NewChat';
 
+/** `/chat` begins a chat, `/chat/{session}` is one. */
 export function ChatScreen() {
+  const { id } = useParams();
   return (
-    <Page title="Chat">
-      <Empty title="This screen is being built">The command line shows the same until it is there.</Empty>
-    </Page>
+    <div className="chat">
+      <ChatList chosen={id} />
+      <div className="chat-main">
+        <ChatChooser chosen={id} />
+        {id === undefined ? <NewChat /> : <Chat key={id} id={id} />}
+      </div>
+    </div>
   );
 }
