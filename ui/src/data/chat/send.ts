@@ -12,8 +12,11 @@ function show(session: string, change: (messages: Message[]) => Message[]): void
   queryClient.setQueryData(queryKey, (old) => ({ version: old?.version ?? 1, messages: change(old?.messages ?? []) }));
 }
 
-const count = (session: string): number =>
-  queryClient.getQueryData(historyQuery(session).queryKey)?.messages.length ?? 0;
+/** The stored messages as they are now: edits count them. */
+async function stored(session: string): Promise<Message[]> {
+  const { messages } = await queryClient.fetchQuery({ ...historyQuery(session), staleTime: 0 });
+  return messages;
+}
 
 /** Says something at the end of the conversation. */
 export function beginTurn(session: string, text: string): void {
@@ -22,15 +25,20 @@ export function beginTurn(session: string, text: string): void {
 }
 
 /** Says something in the place of the message at `index`. With `persist` the conversation changes, else what the model sees. */
-export function rewriteMessage(session: string, index: number, text: string, persist: boolean): void {
-  const edits = withoutTail(index, count(session));
+export async function rewriteMessage(session: string, index: number, text: string, persist: boolean): Promise<void> {
+  const edits = withoutTail(index, (await stored(session)).length);
   show(session, (messages) => [...(persist ? messages.slice(0, index) : messages), userMessage(text)]);
   liveChat(session).send({ message: text, edits, persist }, text);
 }
 
 /** Asks again for the answer to the message at `index`; what came after it is dropped. */
-export function retryFrom(session: string, index: number): void {
-  const edits = withoutTail(index + 1, count(session));
-  show(session, (messages) => messages.slice(0, index + 1));
-  liveChat(session).send(edits.length === 0 ? {} : { edits, persist: true }, '');
+export async function retryFrom(session: string, index: number): Promise<void> {
+  const messages = await stored(session);
+  const asked = messages[index];
+  if (index === messages.length - 1 || asked?.role !== 'user') {
+    liveChat(session).send({}, '');
+    return;
+  }
+  show(session, () => messages.slice(0, index + 1));
+  liveChat(session).send({ message: asked.content, edits: withoutTail(index, messages.length), persist: true }, '');
 }

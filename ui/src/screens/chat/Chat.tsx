@@ -109,6 +109,7 @@ export function Chat({ id }: { id: string }) {
                   count={messages?.length ?? 0}
                   lastUser={lastUser?.kind === 'user' ? lastUser.index : undefined}
                   session={running === undefined ? id : undefined}
+                  onFault={setFault}
                 />
               )
             }
@@ -160,20 +161,24 @@ interface EntriesProps {
   lastUser?: number;
   /** The session, while it takes messages. */
   session?: string;
+  onFault: (error: unknown) => void;
 }
 
-function Entries({ entries, tools, count, lastUser, session }: EntriesProps) {
+function Entries({ entries, tools, count, lastUser, session, onFault }: EntriesProps) {
   const onRewrite = useMemo(
     () =>
       session === undefined
         ? undefined
         : ({ index, text, persist }: { index: number; text: string; persist: boolean }) =>
-            rewriteMessage(session, index, text, persist),
-    [session],
+            void rewriteMessage(session, index, text, persist).catch(onFault),
+    [session, onFault],
   );
   const onRetry = useMemo(
-    () => (session === undefined || lastUser === undefined ? undefined : () => retryFrom(session, lastUser)),
-    [session, lastUser],
+    () =>
+      session === undefined || lastUser === undefined
+        ? undefined
+        : () => void retryFrom(session, lastUser).catch(onFault),
+    [session, lastUser, onFault],
   );
   return entries.map((entry, place) =>
     entry.kind === 'answer' ? (
