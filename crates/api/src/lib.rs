@@ -2,11 +2,13 @@
 
 mod account;
 mod agent;
+mod board_event;
 mod call;
 mod config;
 mod content_check;
 mod declaration;
 mod key;
+mod me;
 mod merge_patch;
 mod problem;
 mod provider;
@@ -19,6 +21,10 @@ mod tool;
 pub use account::{AccountList, AccountToken, AccountView, SignInView, SignOutView};
 pub use agent::{
     AgentFrameworkView, AgentLimitsView, AgentList, AgentServerView, AgentSummary, AgentView,
+};
+pub use board_event::{
+    BoardEvent, BoardRevisions, BoardStreamEvent, CallStart, CatalogChange, ConfigNews,
+    ConfigOutcome, ServerChange, ServerLogEntry, SessionNews, SessionTransition, TurnNews,
 };
 pub use call::{
     CallBody, CallView, RecordDeclaration, RecordList, RecordView, RecordedContentView,
@@ -33,6 +39,7 @@ pub use declaration::{
     ToolDeclaration, ToolDeclarationView, ToolDefinitionView,
 };
 pub use key::{AccessChange, AccessView, KeyChange, KeyList, KeyView, NewKeyBody, NewKeyView};
+pub use me::{AccessKind, MeView};
 pub use problem::{FieldError, PROBLEM_TYPE_BASE, Problem, SignInPageView};
 pub use provider::{ProviderList, ProviderView};
 pub use rendering::{
@@ -44,9 +51,10 @@ pub use server::{
     SessionProcesses, StoreTrouble,
 };
 pub use session::{
-    Bindings, NewSession, OwnServerBody, OwnServerView, OwnTransport, RegistrySnapshot,
-    RevisionEvent, SessionChange, SessionClientView, SessionEvent, SessionList, SessionTool,
-    SessionTools, SessionToolset, SessionToolsets, SessionView, Switch, ToolsetList, ToolsetView,
+    Bindings, CurrentRevision, NewSession, OwnServerBody, OwnServerView, OwnTransport,
+    RegistrySnapshot, RevisionEvent, SessionChange, SessionClientView, SessionEvent,
+    SessionEventData, SessionList, SessionTool, SessionTools, SessionToolset, SessionToolsets,
+    SessionView, Switch, ToolsetList, ToolsetView,
 };
 pub use source::{LeftOutView, SourceList, SourceServerView, SourceView};
 pub use tool::{LimitsView, QuarantinedToolView, ToolList, ToolView};

@@ -49,6 +49,22 @@ pub struct ServerView {
     /// How long connecting and listing took.
     #[schema(required)]
     pub connect_ms: Option<u64>,
+    /// Since when the server is in this state, in milliseconds since 1970.
+    #[serde(default)]
+    #[schema(required)]
+    pub since_ms: i64,
+    /// When it could last not be reached, in this run of the board.
+    #[serde(default)]
+    #[schema(required)]
+    pub last_error_at_ms: Option<i64>,
+    /// When the next connection attempt begins, if it waits for one.
+    #[serde(default)]
+    #[schema(required)]
+    pub retry_at_ms: Option<i64>,
+    /// The number of calls of its tools that wait or run.
+    #[serde(default)]
+    #[schema(required)]
+    pub in_flight: usize,
     /// Why the server is unavailable.
     #[schema(required)]
     pub error: Option<String>,

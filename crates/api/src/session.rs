@@ -272,7 +272,8 @@ pub struct SessionToolset {
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct RevisionEvent {
     pub tools_revision: u64,
-    /// `session` for a change of the session, `catalog` for a change of servers or configuration.
+    /// `session` for a change of the session, `catalog` for a change of servers or configuration, `access` for a change of
+    /// what its owner may use.
     pub cause: String,
     /// The exposed names of new tools.
     pub added: Vec<String>,
@@ -290,10 +291,30 @@ pub struct SessionEvent {
     pub event: String,
     /// The revision.
     pub id: String,
-    /// JSON with `tools_revision`. For a step also `cause` (`session` or `catalog`), the names in `added`, `removed` and
-    /// `changed` (other definition), and `at_ms`.
-    #[schema(example = "{\"tools_revision\":8}")]
+    /// JSON. Its `type` is the name of the event.
+    #[schema(
+        content_media_type = "application/json",
+        example = "{\"type\":\"current\",\"tools_revision\":8}"
+    )]
     pub data: String,
+}
+
+/// The JSON of an event in the stream of revisions.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum SessionEventData {
+    /// The revision at the beginning of the stream.
+    Current(CurrentRevision),
+    /// A step of the revision.
+    Revision(RevisionEvent),
+    /// Steps are missing: read the tools again.
+    Reset(CurrentRevision),
+}
+
+/// The revision of a session's tools.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
+pub struct CurrentRevision {
+    pub tools_revision: u64,
 }
 
 /// The tools that a session saw last, as they are stored.

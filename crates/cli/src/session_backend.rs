@@ -251,7 +251,9 @@ impl From<SessionError> for Failure {
             SessionError::Taken(_) => "session_exists",
             SessionError::Stale { .. } => "stale_revision",
             SessionError::TooMany => "too_many_sessions",
-            SessionError::BadName(_) | SessionError::Refused(_) => "bad_request",
+            SessionError::BadName(_) | SessionError::Refused(_) | SessionError::Invalid { .. } => {
+                "bad_request"
+            }
             SessionError::Store(_) => "store",
         };
         Problem::new(kind, 0, error.to_string()).into()

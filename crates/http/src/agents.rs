@@ -139,7 +139,8 @@ pub(crate) async fn find(
         | SessionError::BadName(_)
         | SessionError::TooMany
         | SessionError::Stale { .. }
-        | SessionError::Refused(_) => {
+        | SessionError::Refused(_)
+        | SessionError::Invalid { .. } => {
             let detail = format!("there is no agent '{name}'");
             ProblemResponse::new("unknown_agent", StatusCode::NOT_FOUND, detail)
         }

@@ -18,7 +18,7 @@ pub struct BoardPlace {
 }
 
 /// The board with its sessions and turns.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct StartedParts {
     pub(crate) board: Arc<Board>,
     pub(crate) sessions: Arc<SessionService>,

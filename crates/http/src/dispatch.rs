@@ -116,8 +116,10 @@ impl<M: McpEndpoint> Dispatcher<M> {
         };
         let opens_stream = request.method() == Method::GET
             || request.headers().get(mcp::METHOD).is_some_and(may_listen);
-        let credentials =
-            (opens_stream && principal.is_some()).then(|| Credentials::of(request.headers()));
+        let credentials = principal
+            .as_ref()
+            .filter(|_| opens_stream)
+            .map(|principal| (Credentials::of(request.headers()), principal.role));
         let leases = &self.shared.leases;
         if let (Some(route), Some(principal)) = (mcp::route_of(request.uri().path()), &principal) {
             let principal = principal.clone();
@@ -128,8 +130,8 @@ impl<M: McpEndpoint> Dispatcher<M> {
                 Err(refused) => refused.map(ResponseBody::Other),
                 Ok(response) => match credentials {
                     None => response.map(ResponseBody::Mcp),
-                    Some(credentials) => leases
-                        .lease(credentials, response)
+                    Some((credentials, role)) => leases
+                        .lease(credentials, role, response)
                         .map(|body| ResponseBody::McpStream(Box::new(body))),
                 },
             };
@@ -141,7 +143,7 @@ impl<M: McpEndpoint> Dispatcher<M> {
         let response = Box::pin(self.route(request.map(Body::new))).await;
         let response = match credentials {
             None => response,
-            Some(credentials) => leases.lease(credentials, response).map(Body::new),
+            Some((credentials, role)) => leases.lease(credentials, role, response).map(Body::new),
         };
         response.map(ResponseBody::Other)
     }

@@ -25,6 +25,7 @@ static TEXT: LazyLock<String> = LazyLock::new(openapi_text);
     ),
     servers((url = "/", description = "The board that serves this document")),
     tags(
+        (name = "board", description = "The caller, and the events of the board."),
         (name = "tools", description = "Find tools and call them."),
         (name = "servers", description = "The MCP servers behind the board."),
         (name = "config", description = "The configuration of the board."),
@@ -38,7 +39,12 @@ static TEXT: LazyLock<String> = LazyLock::new(openapi_text);
         (name = "about", description = "This document."),
     ),
     security(("credentials" = [])),
-    components(schemas(switchboard_api::Problem, switchboard_chat::TurnEvent)),
+    components(schemas(
+        switchboard_api::BoardEvent,
+        switchboard_api::Problem,
+        switchboard_api::SessionEventData,
+        switchboard_chat::TurnEvent,
+    )),
     modifiers(&SharedComponents),
 )]
 pub(crate) struct OpenApiDocument;
@@ -64,18 +70,28 @@ pub fn openapi_text() -> String {
     let document = server::documented_routes().into_openapi();
     // All its maps have string keys, so it always serialises.
     let mut document = serde_json::to_value(document).unwrap_or_default();
-    type_turn_events(&mut document);
+    type_stream_events(&mut document);
     spell_out_unions(&mut document);
     let text = serde_json::to_string_pretty(&document).unwrap_or_default();
     format!("{text}\n")
 }
 
-/// Says that the JSON in the events of a turn is a `TurnEvent`, which an attribute cannot express.
-fn type_turn_events(document: &mut serde_json::Value) {
-    let data = "/components/schemas/TurnStreamEvent/properties/data";
-    if let Some(data) = document.pointer_mut(data).and_then(serde_json::Value::as_object_mut) {
-        let event = serde_json::json!({"$ref": "#/components/schemas/TurnEvent"});
-        data.insert("contentSchema".into(), event);
+/// The types of server-sent events, and those of the JSON in their `data`.
+const STREAM_EVENTS: [(&str, &str); 3] = [
+    ("BoardStreamEvent", "BoardEvent"),
+    ("SessionEvent", "SessionEventData"),
+    ("TurnStreamEvent", "TurnEvent"),
+];
+
+/// Says which type the JSON in the events of a stream has, which an attribute cannot express.
+fn type_stream_events(document: &mut serde_json::Value) {
+    for (event, data) in STREAM_EVENTS {
+        let place = format!("/components/schemas/{event}/properties/data");
+        if let Some(text) = document.pointer_mut(&place).and_then(serde_json::Value::as_object_mut)
+        {
+            let schema = serde_json::json!({"$ref": format!("#/components/schemas/{data}")});
+            text.insert("contentSchema".into(), schema);
+        }
     }
 }
 

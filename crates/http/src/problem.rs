@@ -1,8 +1,11 @@
 //! Error responses as `application/problem+json` (RFC 9457).
 
+use std::error::Error;
+
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
+use serde_path_to_error::Segment;
 use switchboard_api::{FieldError, Problem, SignInPageView};
 use switchboard_model::{ArgumentFault, CallError, CallErrorKind, CallId};
 use switchboard_store::{StoreError, StoreFailure};
@@ -96,8 +99,30 @@ impl From<StoreFailure> for ProblemResponse {
 
 impl From<JsonRejection> for ProblemResponse {
     fn from(rejection: JsonRejection) -> Self {
-        Self::new("bad_request", rejection.status(), rejection.body_text())
+        let mut problem = Self::new("bad_request", rejection.status(), rejection.body_text());
+        problem.0.errors = field_error(&rejection).into_iter().collect();
+        problem
     }
+}
+
+/// The value of the body that does not fit, if the body is JSON.
+fn field_error(rejection: &JsonRejection) -> Option<FieldError> {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(rejection);
+    while let Some(error) = cause {
+        if let Some(found) = error.downcast_ref::<serde_path_to_error::Error<serde_json::Error>>() {
+            let pointer = found.path().iter().filter_map(|segment| match segment {
+                Segment::Seq { index } => Some(format!("/{index}")),
+                Segment::Map { key } | Segment::Enum { variant: key } => {
+                    Some(format!("/{}", key.replace('~', "~0").replace('/', "~1")))
+                }
+                Segment::Unknown => None,
+            });
+            let path = pointer.collect();
+            return Some(FieldError { path, message: found.inner().to_string() });
+        }
+        cause = error.source();
+    }
+    None
 }
 
 impl From<QueryRejection> for ProblemResponse {

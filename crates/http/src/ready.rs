@@ -12,6 +12,7 @@ use switchboard_runtime::{Board, LiveConfig};
 use switchboard_sessions::SessionService;
 use switchboard_turns::Turns;
 
+use crate::board_place::StartedParts;
 use crate::problem::ProblemResponse;
 use crate::server_state::Shared;
 
@@ -27,6 +28,20 @@ impl FromRequestParts<Shared> for Ready {
     ) -> Result<Self, ProblemResponse> {
         let board = shared.board.started().map(|parts| Self(parts.board.clone()));
         board.ok_or_else(still_starting)
+    }
+}
+
+/// Extracts the board with its sessions and turns; responds 503 while it starts.
+pub(crate) struct ReadyParts(pub(crate) StartedParts);
+
+impl FromRequestParts<Shared> for ReadyParts {
+    type Rejection = ProblemResponse;
+
+    async fn from_request_parts(
+        _: &mut RequestParts,
+        shared: &Shared,
+    ) -> Result<Self, ProblemResponse> {
+        shared.board.started().cloned().map(Self).ok_or_else(still_starting)
     }
 }
 

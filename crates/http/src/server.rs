@@ -42,9 +42,9 @@ use crate::self_waking::SelfWaking;
 use crate::server_state::{ServeOptions, Shared};
 use crate::sign_in_pages::PagesOf;
 use crate::{
-    accounts, agents, authorize, call_records, calls, config, connect, content_checks,
-    declarations, health, history, inspect, keys, mcp, openapi, page, problem, providers,
-    server_entries, session_events, session_render, session_tools, sessions, sources,
+    accounts, agents, authorize, board_events, call_records, calls, config, connect,
+    content_checks, declarations, health, history, inspect, keys, mcp, me, openapi, page, problem,
+    providers, server_entries, session_events, session_render, session_tools, sessions, sources,
     tooling_gateway, trustgraph, trustgraph_socket, turns,
 };
 
@@ -90,6 +90,8 @@ fn api(shared: &Shared) -> Router<Shared> {
 /// into one `routes!`.
 pub(crate) fn documented_routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::with_openapi(OpenApiDocument::openapi())
+        .routes(routes!(me::show))
+        .routes(routes!(board_events::follow))
         .routes(routes!(inspect::servers))
         .routes(routes!(server_entries::show, server_entries::put, server_entries::delete))
         .routes(routes!(server_entries::reconnect))

@@ -11,6 +11,7 @@ use crate::board_place::BoardPlace;
 use crate::connections::ConnectionLimits;
 use crate::current_grants::CurrentGrants;
 use crate::current_host_policy::CurrentHostPolicy;
+use crate::event_feed::BoardEvents;
 use crate::origin_check::HostPolicy;
 use crate::stream_auth::Leases;
 
@@ -44,6 +45,7 @@ pub(crate) struct Shared {
     /// How long the body of a request may take.
     pub(crate) body_within: Duration,
     pub(crate) leases: Arc<Leases>,
+    pub(crate) events: Arc<BoardEvents>,
     /// Limits the open sockets of TrustGraph's clients.
     pub(crate) trustgraph_sockets: Arc<Semaphore>,
 }
@@ -59,6 +61,7 @@ impl Shared {
             local: Principal::local(),
             body_within: limits.body_within,
             leases: Arc::default(),
+            events: Arc::default(),
             trustgraph_sockets: Arc::new(Semaphore::new(MAX_TRUSTGRAPH_SOCKETS)),
         }
     }

@@ -9,8 +9,7 @@ use axum::response::IntoResponse;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures::{Stream, StreamExt, stream};
 use serde::Deserialize;
-use serde_json::json;
-use switchboard_api::SessionEvent;
+use switchboard_api::{CurrentRevision, SessionEvent, SessionEventData};
 use switchboard_sessions::Session;
 use tokio::sync::watch;
 
@@ -94,8 +93,8 @@ fn events(
     let known = last.filter(|last| session.steps_after(*last).is_some());
     let first = match (last, known) {
         (Some(_), Some(_)) => None,
-        (None, _) => Some(named("current", current)),
-        (Some(_), None) => Some(named("reset", current)),
+        (None, _) => Some(current_event(current)),
+        (Some(_), None) => Some(reset_event(current)),
     };
     let following = EventCursor { session, news, told: known.unwrap_or(current), stays };
     let steps = stream::unfold(following, |mut following| async move {
@@ -112,13 +111,12 @@ impl EventCursor {
             let Some(steps) = self.session.steps_after(self.told) else {
                 // The client was too slow: some of its next steps are no longer kept.
                 self.told = self.session.revision();
-                return Some(named("reset", self.told));
+                return Some(reset_event(self.told));
             };
             if let Some(step) = steps.first() {
                 self.told = step.revision;
-                let data = serde_json::to_string(&present::step(step)).unwrap_or_default();
-                let event = Event::default().event("revision").id(step.revision.to_string());
-                return Some(event.data(data));
+                let data = SessionEventData::Revision(present::step(step));
+                return Some(event("revision", step.revision, &data));
             }
             if !self.stays || self.session.is_ended() {
                 return None;
@@ -128,7 +126,17 @@ impl EventCursor {
     }
 }
 
-fn named(name: &str, revision: u64) -> Event {
-    let data = json!({"tools_revision": revision}).to_string();
+fn current_event(tools_revision: u64) -> Event {
+    let data = SessionEventData::Current(CurrentRevision { tools_revision });
+    event("current", tools_revision, &data)
+}
+
+fn reset_event(tools_revision: u64) -> Event {
+    let data = SessionEventData::Reset(CurrentRevision { tools_revision });
+    event("reset", tools_revision, &data)
+}
+
+fn event(name: &str, revision: u64, data: &SessionEventData) -> Event {
+    let data = serde_json::to_string(data).unwrap_or_default();
     Event::default().event(name).id(revision.to_string()).data(data)
 }

@@ -117,7 +117,8 @@ pub(crate) async fn switch_toolset(
     let meant = asker.session(&id).await?;
     let Some(enabled) = enabled else {
         let reason = "`enabled` of a toolset must be true or false";
-        return Err(SessionError::Refused(reason.into()).into());
+        let path = "/enabled".to_owned();
+        return Err(SessionError::Invalid { path, reason: reason.into() }.into());
     };
     let toolsets = BTreeMap::from([(toolset, enabled)]);
     let change = SessionChange { toolsets, tools_revision, ..SessionChange::default() };

@@ -9,8 +9,8 @@ use axum::extract::Extension;
 use axum::http::StatusCode;
 use serde::Deserialize;
 use switchboard_api::{
-    Bindings, NewSession, OwnServerBody, RegistrySnapshot, SessionChange, SessionList, SessionView,
-    ToolsetList,
+    Bindings, FieldError, NewSession, OwnServerBody, RegistrySnapshot, SessionChange, SessionList,
+    SessionView, ToolsetList,
 };
 use switchboard_auth::Principal;
 use switchboard_sessions::{ATTACH_WAIT, Session, SessionError, SessionService, Summary};
@@ -471,12 +471,27 @@ impl From<SessionError> for ProblemResponse {
             SessionError::Unknown(_) => ("unknown_session", StatusCode::NOT_FOUND),
             SessionError::Taken(_) => ("session_exists", StatusCode::CONFLICT),
             SessionError::Stale { .. } => ("stale_revision", StatusCode::CONFLICT),
-            SessionError::BadName(_) | SessionError::Refused(_) => {
+            SessionError::BadName(_) | SessionError::Refused(_) | SessionError::Invalid { .. } => {
                 ("bad_request", StatusCode::UNPROCESSABLE_ENTITY)
             }
             SessionError::TooMany => ("too_many_sessions", StatusCode::TOO_MANY_REQUESTS),
             SessionError::Store(failure) => return failure.clone().into(),
         };
-        Self::new(kind, status, error.to_string())
+        let mut problem = Self::new(kind, status, error.to_string());
+        problem.0.errors = match error {
+            SessionError::BadName(_) => vec![field("/id", problem.0.detail.clone())],
+            SessionError::Invalid { path, reason } => vec![field(path, reason)],
+            SessionError::Unknown(_)
+            | SessionError::Taken(_)
+            | SessionError::Stale { .. }
+            | SessionError::Refused(_)
+            | SessionError::TooMany
+            | SessionError::Store(_) => Vec::new(),
+        };
+        problem
     }
+}
+
+fn field(path: impl Into<String>, message: String) -> FieldError {
+    FieldError { path: path.into(), message }
 }

@@ -1,7 +1,7 @@
 //! Ends event streams when the credentials that opened them become invalid.
 //!
 //! A request is checked when it arrives. An event stream may stay open for days, so its credentials are checked again
-//! each time the keys are read: the stream ends when its key is revoked or has expired, or its token has expired. A running
+//! each time the keys are read: the stream ends when its key is revoked, has expired or has another role, or its token has expired. A running
 //! call is not interrupted: it was allowed when it began, and it has limits of its own.
 
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use axum::body::HttpBody;
 use axum::http::{HeaderMap, HeaderValue, Response, header};
 use http_body::{Frame, SizeHint};
 use parking_lot::{Mutex, MutexGuard};
-use switchboard_auth::{Gatekeeper, Refusal};
+use switchboard_auth::{Gatekeeper, Refusal, Role};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 const EVENT_STREAM: &[u8] = b"text/event-stream";
@@ -29,6 +29,7 @@ pub(crate) struct Leases {
 #[derive(Debug, Clone)]
 struct AuthorizedStream {
     shown: Credentials,
+    role: Role,
     ended: CancellationToken,
 }
 
@@ -63,6 +64,7 @@ impl Leases {
     pub(crate) fn lease<B>(
         self: &Arc<Self>,
         shown: Credentials,
+        role: Role,
         answer: Response<B>,
     ) -> Response<Leased<B>> {
         let kind = answer.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
@@ -71,7 +73,7 @@ impl Leases {
         }
         let ended = CancellationToken::new();
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        self.open().insert(number, AuthorizedStream { shown, ended: ended.clone() });
+        self.open().insert(number, AuthorizedStream { shown, role, ended: ended.clone() });
         let lease = Lease { leases: self.clone(), number };
         let lease = Some((Box::pin(ended.cancelled_owned()), lease));
         answer.map(|body| Leased { body: Some(body), lease })
@@ -83,8 +85,10 @@ impl Leases {
             return;
         }
         let open: Vec<AuthorizedStream> = self.open().values().cloned().collect();
-        for AuthorizedStream { shown, ended } in open {
+        for AuthorizedStream { shown, role, ended } in open {
             match gatekeeper.admit(&shown.0).await {
+                // A stream shows what its role permitted when it began.
+                Ok(principal) if principal.role != role => ended.cancel(),
                 // An issuer that cannot be asked now is asked at the next check.
                 Ok(_) | Err(Refusal::Unavailable(_)) => {}
                 Err(

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::accounts::Accounts;
+use crate::activity::ActivityFeed;
 use crate::attachments::Attachments;
 use crate::catalog_reconciler::{
     Before, CatalogReconciler, Commit, OnViolation, ReconcilerOrder, Seen, discovered_servers,
@@ -37,6 +38,7 @@ use crate::prompt_tools::PromptRunner;
 use crate::rate_limits::RateTable;
 use crate::record_redaction::RecordRedaction;
 use crate::records::Recorder;
+use crate::running_calls::RunningCalls;
 use crate::server::{ServerStatus, Servers};
 use crate::server_context::{Audience, ServerContext};
 use crate::snapshot::{PublishedSnapshot, Snapshot};
@@ -90,6 +92,8 @@ pub struct Board {
     pub(crate) around: ServerContext,
     pub(crate) accounts: Accounts,
     pub(crate) startup: Startup,
+    /// Calls that wait or run, by id.
+    pub(crate) running: RunningCalls,
     /// Running calls that the shutdown waits for.
     pub(crate) calls: TaskTracker,
     /// Cancels the calls that outlast the shutdown's drain time.
@@ -132,6 +136,7 @@ impl Board {
             outgoing: Outgoing::new(),
             audience: Audience::Everybody,
             owners: KnownOwners::default(),
+            activity: ActivityFeed::default(),
         };
         let accounts = Accounts::new(sign_ins, around.options.http.clone());
         // Dropping the future before the end of this function stops what was started.
@@ -183,6 +188,7 @@ impl Board {
             warned_names: Mutex::default(),
             applying: Semaphore::new(1),
             around,
+            running: RunningCalls::default(),
             calls: TaskTracker::new(),
             cut: CancellationToken::new(),
         });

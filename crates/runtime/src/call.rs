@@ -225,11 +225,16 @@ impl Board {
             let message = "the board is shutting down";
             Err(CallError::new(CallErrorKind::Unavailable, message).into())
         } else {
+            let cancelled = accounting.cancel.clone();
             // Pinned on the stack: passing the future on by value would copy the state of the whole call.
             let running = std::pin::pin!(self.run(&published, call, &mut accounting));
             tokio::select! {
                 biased;
                 result = running => result,
+                () = cancelled.cancelled() => {
+                    let message = "the call was cancelled by a request of the API";
+                    Err(CallError::new(CallErrorKind::Cancelled, message).into())
+                }
                 () = self.cut.cancelled() => {
                     let message = "the call was cancelled because the board is shutting down";
                     Err(CallError::new(CallErrorKind::Cancelled, message).into())
@@ -260,6 +265,7 @@ impl Board {
             return Err(not_granted(call.tool.shown()).into());
         }
         accounting.resolved(tool, call.arguments.as_deref().unwrap_or("{}"));
+        accounting.begin(&tool.name);
         let Some(compiled) = published.compiled(tool) else {
             return Err(unavailable(tool, "it is no longer configured").into());
         };
@@ -302,7 +308,7 @@ impl Board {
         let own = own.map(|most| self.slots.of_caller(&call.caller.principal, &tool.name, most));
         let slots = self.take_slots(tool, agent, own).await?;
         self.check_again(published, tool, &call.caller, call.check.as_ref())?;
-        accounting.run_started = Some(Instant::now());
+        accounting.runs();
         let span = call_span(tool.name.server().as_str(), tool.name.tool());
         accounting.span = span.clone();
         let answer = if tool.name.server().is_local() {

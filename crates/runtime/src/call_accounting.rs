@@ -10,11 +10,14 @@ use switchboard_model::{
 use switchboard_registry::CatalogTool;
 use switchboard_telemetry::{CallFinished, ToolMeter, end_call_span};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
+use crate::activity::BoardActivity;
 use crate::board::Board;
 use crate::call_log::{error_text, log_call};
 use crate::call_result::{CallFailed, RawCallResult, RawReport, ResultHandle};
+use crate::running_calls::RunningCall;
 use crate::snapshot::Snapshot;
 
 /// Maximum number of characters of an error message in a record.
@@ -80,6 +83,10 @@ pub(crate) struct CallAccounting<'a> {
     /// What is wrong with the arguments, without their values.
     pub(crate) refused_arguments: Option<String>,
     is_closed: bool,
+    /// Cancels the call from outside.
+    pub(crate) cancel: CancellationToken,
+    /// Its entry among the running calls, once its tool is known.
+    entered: Option<Arc<RunningCall>>,
 }
 
 impl<'a> CallAccounting<'a> {
@@ -119,7 +126,33 @@ impl<'a> CallAccounting<'a> {
             whole_result: None,
             refused_arguments: None,
             is_closed: false,
+            cancel: CancellationToken::new(),
+            entered: None,
         }
+    }
+
+    /// Enters the call among the running ones and announces its beginning.
+    pub(crate) fn begin(&mut self, tool: &CanonicalName) {
+        let (board, cancel) = (self.board, self.cancel.clone());
+        let call = board.running.enter(&self.id, tool, &self.caller, self.started_at_ms, cancel);
+        board.around.activity.send(|| BoardActivity::CallStarted(call.clone()));
+        self.entered = Some(call);
+    }
+
+    /// Notes that the call has its slots.
+    pub(crate) fn runs(&mut self) {
+        self.run_started = Some(Instant::now());
+        if let Some(call) = &self.entered {
+            call.note_slots();
+        }
+    }
+
+    /// Takes the call from the running ones and announces its end.
+    fn announce_end(&mut self, record: &CallRecord) {
+        if self.entered.take().is_some() {
+            self.board.running.leave(&record.id);
+        }
+        self.board.around.activity.send(|| BoardActivity::CallEnded(Arc::new(record.clone())));
     }
 
     /// Notes the tool that the call was resolved to. `arguments` are those of the caller.
@@ -146,6 +179,7 @@ impl<'a> CallAccounting<'a> {
             record.result = Some(redaction.content(&self.plan, answer.as_str()));
         }
         self.is_closed = true;
+        self.announce_end(&record);
         let (wait, run) = (record.wait, record.run);
         self.board.recorder.record(record).await;
         RawReport {
@@ -215,6 +249,7 @@ impl Drop for CallAccounting<'_> {
         if !self.is_closed {
             let cancelled = CallOutcome::Failed(CallErrorKind::Cancelled);
             let record = self.record(cancelled, Some("the caller no longer waited".into()));
+            self.announce_end(&record);
             self.board.recorder.record_now(record);
         }
     }

@@ -5,6 +5,7 @@
 
 mod absent_tool;
 mod accounts;
+mod activity;
 mod arguments;
 mod arguments_check;
 mod attach;
@@ -61,6 +62,7 @@ mod refused_call;
 mod reload;
 mod result_cap;
 mod running;
+mod running_calls;
 mod server;
 mod server_context;
 mod server_instructions;
@@ -73,6 +75,7 @@ mod tokens;
 mod waiting;
 
 pub use accounts::{Accounts, SignInPages, random_text};
+pub use activity::BoardActivity;
 pub use attach::MAX_SERVERS_PER_OWNER;
 pub use attach_error::AttachError;
 pub use board::{Board, BoardOptions};
@@ -107,6 +110,7 @@ pub use prompts_resources::{ListKind, PromptsResources};
 pub use readable_json::readable_json;
 pub use refused_call::RefusedCall;
 pub use reload::watch_config;
+pub use running_calls::RunningCall;
 pub use server::ServerStatus;
 pub use server_instructions::ServerInstructions;
 pub use sign_in_prompt::SignInPrompt;

@@ -104,6 +104,8 @@ pub struct LiveConfig {
     discovery: OnceLock<Arc<Discovery>>,
     /// The number of the configuration in force.
     revisions: watch::Sender<u64>,
+    /// Steps with every configuration that is applied or refused.
+    outcomes: watch::Sender<u64>,
     /// Admits one reload or edit at a time.
     turn: Semaphore,
     /// Makes the tags of entries unguessable, because entries hold secrets.
@@ -146,6 +148,7 @@ impl LiveConfig {
             discovered: Mutex::default(),
             discovery: OnceLock::new(),
             revisions: watch::Sender::new(1),
+            outcomes: watch::Sender::new(0),
             turn: Semaphore::new(1),
             tag_key,
         })
@@ -209,6 +212,11 @@ impl LiveConfig {
     /// Steps with every configuration that is put into force.
     pub(crate) fn revisions(&self) -> watch::Receiver<u64> {
         self.revisions.subscribe()
+    }
+
+    /// Steps with every configuration that is applied or refused. [`LiveConfig::state`] has the last one.
+    pub fn outcomes(&self) -> watch::Receiver<u64> {
+        self.outcomes.subscribe()
     }
 
     /// What sources found and the plan in force does not have, with the reasons.
@@ -367,7 +375,11 @@ impl LiveConfig {
             self.revisions.send_replace(state.revision);
         }
         state.loaded = Arc::new(loaded);
-        state.refused = None;
+        let was_refused = state.refused.take().is_some();
+        drop(state);
+        if is_new || was_refused {
+            self.outcomes.send_modify(|outcomes| *outcomes += 1);
+        }
     }
 
     fn refuse(&self, fault: ConfigFault) -> ReloadOutcome {
@@ -375,6 +387,7 @@ impl LiveConfig {
         let reason = fault.to_string();
         let refused = RefusedConfig { at_ms: now_ms(), reason: Arc::new(fault) };
         self.state.lock().refused = Some(refused);
+        self.outcomes.send_modify(|outcomes| *outcomes += 1);
         ReloadOutcome::Refused(reason)
     }
 }

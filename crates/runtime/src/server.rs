@@ -25,7 +25,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use crate::connection_pool::ConnectionPool;
 use crate::list_again::{AskedByCaller, ListsRead};
 use crate::offers::{Offers, UntoldWishes};
-use crate::server_context::ServerContext;
+use crate::server_context::{Audience, ServerContext};
 use crate::waiting::Waiting;
 
 /// The interval between two listings if neither the server nor the configuration sets one.
@@ -60,6 +60,14 @@ pub struct ServerStatus {
     pub session_processes: usize,
     /// What the running connection attempt waits for.
     pub waiting: Option<Waiting>,
+    /// Since when it is in this state.
+    pub since_ms: i64,
+    /// When it could last not be reached, in this run.
+    pub last_error_at_ms: Option<i64>,
+    /// When the next connection attempt begins, if it waits for one.
+    pub retry_at_ms: Option<i64>,
+    /// Calls that were resolved to it and have not ended.
+    pub in_flight: usize,
 }
 
 /// The state of a server that the reconciler needs.
@@ -84,6 +92,9 @@ struct Condition {
     error: Option<ConnectError>,
     connect_time: Option<Duration>,
     listed_at_ms: Option<i64>,
+    since_ms: i64,
+    last_error_at_ms: Option<i64>,
+    retry_at_ms: Option<i64>,
     /// The running connection attempt and its start time.
     attempt: Option<(Instant, Arc<ConnectProgress>)>,
 }
@@ -160,6 +171,9 @@ impl Server {
                 error: None,
                 connect_time: None,
                 listed_at_ms: None,
+                since_ms: now_ms(),
+                last_error_at_ms: None,
+                retry_at_ms: None,
                 attempt: None,
             }),
             open: ArcSwapOption::empty(),
@@ -343,6 +357,10 @@ impl Server {
                 limit: self.spec.connect_timeout,
                 output: progress.last_output(),
             }),
+            since_ms: condition.since_ms,
+            last_error_at_ms: condition.last_error_at_ms,
+            retry_at_ms: condition.retry_at_ms,
+            in_flight: self.users.len(),
         }
     }
 
@@ -361,7 +379,10 @@ impl Server {
         start: Instant,
         progress: Arc<ConnectProgress>,
     ) -> RunningAttempt<'_> {
-        self.condition().attempt = Some((start, progress));
+        let mut condition = self.condition();
+        condition.attempt = Some((start, progress));
+        condition.retry_at_ms = None;
+        drop(condition);
         RunningAttempt(self)
     }
 
@@ -380,12 +401,21 @@ impl Server {
             && condition.state == ServerState::Ready
             && condition.tools.as_deref() == Some(&list.tools)
             && *condition.quarantined == list.quarantined;
+        let now = now_ms();
+        if condition.state != ServerState::Ready {
+            condition.since_ms = now;
+        }
         (condition.is_fresh, condition.state, condition.error) = (true, ServerState::Ready, None);
         condition.ttl = list.ttl;
-        condition.listed_at_ms = Some(jiff::Timestamp::now().as_millisecond());
+        condition.listed_at_ms = Some(now);
+        condition.retry_at_ms = None;
         if !is_same {
             condition.tools = Some(Arc::new(list.tools));
             condition.quarantined = Arc::new(list.quarantined);
+        }
+        drop(condition);
+        if !is_same {
+            self.announce();
         }
         !is_same
     }
@@ -401,7 +431,28 @@ impl Server {
     /// Marks the server as unavailable.
     pub(crate) fn lose(&self, error: ConnectError) {
         let mut condition = self.condition();
+        let now = now_ms();
+        if condition.state != ServerState::Unavailable {
+            condition.since_ms = now;
+        }
+        condition.last_error_at_ms = Some(now);
         (condition.state, condition.error) = (ServerState::Unavailable, Some(error));
+        drop(condition);
+        self.announce();
+    }
+
+    /// Notes that the next connection attempt begins after this pause.
+    pub(crate) fn note_retry(&self, pause: Duration) {
+        let pause = i64::try_from(pause.as_millis()).unwrap_or(i64::MAX);
+        self.condition().retry_at_ms = Some(now_ms().saturating_add(pause));
+    }
+
+    /// Tells those who watch the board that this server has changed. Servers of sessions are nobody else's business.
+    fn announce(&self) {
+        match self.around.audience {
+            Audience::Everybody => self.around.activity.server_changed(&self.spec.name),
+            Audience::Owner => {}
+        }
     }
 
     /// How long to wait before the next listing.
@@ -423,6 +474,10 @@ impl Server {
 fn listable(mut remembered: Vec<ToolDescriptor>) -> Vec<ToolDescriptor> {
     remembered.retain_mut(|tool| prepare_for_lists(tool).is_ok());
     remembered
+}
+
+fn now_ms() -> i64 {
+    jiff::Timestamp::now().as_millisecond()
 }
 
 /// A running connection attempt.

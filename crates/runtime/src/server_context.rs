@@ -8,6 +8,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::activity::ActivityFeed;
 use crate::known_owners::KnownOwners;
 use crate::memory::Memory;
 use crate::offers::Outgoing;
@@ -34,4 +35,5 @@ pub(crate) struct ServerContext {
     pub(crate) outgoing: Outgoing,
     pub(crate) audience: Audience,
     pub(crate) owners: KnownOwners,
+    pub(crate) activity: ActivityFeed,
 }

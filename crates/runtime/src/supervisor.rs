@@ -106,7 +106,9 @@ async fn wait_to_reconnect(
     if wait_for_sign_in(server, around).await {
         *backoff = ReconnectBackoff::new();
     } else {
-        tokio::time::sleep(backoff.next_delay()).await;
+        let pause = backoff.next_delay();
+        server.note_retry(pause);
+        tokio::time::sleep(pause).await;
     }
 }
 

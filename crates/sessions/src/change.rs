@@ -57,34 +57,42 @@ impl Change {
         ] {
             let Some(text) = text else { continue };
             if text.as_ref().is_some_and(|text| text.chars().count() > MAX_TEXT) {
-                return refuse(format!("the {what} is longer than {MAX_TEXT} characters"));
+                let reason = format!("the {what} is longer than {MAX_TEXT} characters");
+                return Err(SessionError::Refused(reason).at(what, None));
             }
             *place = text.filter(|text| !text.is_empty());
         }
         if let Some(word) = self.strategy {
             let parse = |word: String| word.parse::<ToolStrategy>();
             let strategy = word.map(parse).transpose();
-            about.strategy = strategy.map_err(|error| SessionError::Refused(error.to_string()))?;
+            about.strategy = strategy
+                .map_err(|error| SessionError::Refused(error.to_string()).at("strategy", None))?;
         }
         if let Some(servers) = self.servers {
             if let Some(servers) = &servers {
-                check_servers(snapshot, view, &draft.selection, servers)?;
+                check_servers(snapshot, view, &draft.selection, servers)
+                    .map_err(|error| error.at("servers", None))?;
             }
             draft.selection.servers = servers;
         }
         for (set, is_on) in self.toolsets {
-            switch_set(snapshot, view, &mut draft.selection, set, is_on)?;
+            let name = set.clone();
+            switch_set(snapshot, view, &mut draft.selection, set, is_on)
+                .map_err(|error| error.at("toolsets", Some(&name)))?;
         }
         for (tool, is_on) in self.tools {
-            switch_tool(view, &mut draft.selection, &tool, is_on)?;
+            switch_tool(view, &mut draft.selection, &tool, is_on)
+                .map_err(|error| error.at("tools", Some(&tool)))?;
         }
         for (provider, patterns) in self.allow {
             let known: Result<Provider, _> = provider.parse();
             if let (Err(unknown), true) = (known, patterns.is_some()) {
-                return refuse(unknown.to_string());
+                let refused = SessionError::Refused(unknown.to_string());
+                return Err(refused.at("allow", Some(&provider)));
             }
             if patterns.as_ref().is_some_and(|patterns| patterns.len() > MAX_PATTERNS) {
-                return refuse(format!("{provider}: more than {MAX_PATTERNS} patterns"));
+                let reason = format!("{provider}: more than {MAX_PATTERNS} patterns");
+                return Err(SessionError::Refused(reason).at("allow", Some(&provider)));
             }
             match patterns {
                 Some(patterns) => drop(draft.selection.allow.insert(provider, patterns)),
@@ -92,7 +100,9 @@ impl Change {
             }
         }
         for (name, server) in self.own_servers {
-            own_server(snapshot, view, draft, name, server)?;
+            let shown = name.clone();
+            own_server(snapshot, view, draft, name, server)
+                .map_err(|error| error.at("own_servers", Some(&shown)))?;
         }
         Ok(())
     }

@@ -16,6 +16,12 @@ pub enum SessionError {
     },
     /// The change is invalid, for example because it names a toolset that does not exist.
     Refused(String),
+    /// One value of the change is invalid.
+    Invalid {
+        /// The JSON pointer of the value in the change.
+        path: String,
+        reason: String,
+    },
     /// The store failed; nothing was changed.
     Store(StoreFailure),
 }
@@ -34,13 +40,27 @@ impl std::fmt::Display for SessionError {
                 f,
                 "the tools of this session are at revision {current}, not {expected}: read them again, then repeat the change"
             ),
-            Self::Refused(reason) => f.write_str(reason),
+            Self::Refused(reason) | Self::Invalid { reason, .. } => f.write_str(reason),
             Self::Store(failure) => failure.fmt(f),
         }
     }
 }
 
 impl std::error::Error for SessionError {}
+
+impl SessionError {
+    /// The same error, with the member of the change that it is about: `/key` or `/key/name`.
+    pub(crate) fn at(self, key: &str, name: Option<&str>) -> Self {
+        let escaped = |name: &str| name.replace('~', "~0").replace('/', "~1");
+        match self {
+            Self::Refused(reason) => {
+                let name = name.map(|name| format!("/{}", escaped(name))).unwrap_or_default();
+                Self::Invalid { path: format!("/{key}{name}"), reason }
+            }
+            other => other,
+        }
+    }
+}
 
 impl From<StoreError> for SessionError {
     fn from(error: StoreError) -> Self {

@@ -139,7 +139,7 @@ impl SessionService {
         for (name, server) in servers {
             let Some(server) = server else { continue };
             let attaching = self.board.attach_server(session, attached(name, server)?);
-            attaching.await.map_err(|error| refused(&error))?;
+            attaching.await.map_err(|error| refused(name, &error))?;
         }
         Ok(())
     }
@@ -177,6 +177,7 @@ impl SessionService {
 fn attached(name: &str, own: &OwnServer) -> Result<AttachedServer, SessionError> {
     let url = Url::parse(&own.url).map_err(|error| {
         SessionError::Refused(format!("the URL of server '{name}' is invalid: {error}"))
+            .at("own_servers", Some(name))
     })?;
     let mut server = AttachedServer::new(name, url);
     server.headers = own.headers.clone();
@@ -186,7 +187,7 @@ fn attached(name: &str, own: &OwnServer) -> Result<AttachedServer, SessionError>
     Ok(server)
 }
 
-fn refused(error: &AttachError) -> SessionError {
+fn refused(name: &str, error: &AttachError) -> SessionError {
     let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
-    SessionError::Refused(format!("{error}{hint}"))
+    SessionError::Refused(format!("{error}{hint}")).at("own_servers", Some(name))
 }

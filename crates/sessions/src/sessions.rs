@@ -8,12 +8,14 @@ use parking_lot::{Mutex, MutexGuard};
 use switchboard_model::ServerName;
 use switchboard_store::{Store, StoredClient, StoredSession};
 use switchboard_view::{Scope, Switched, View};
+use tokio::sync::broadcast;
 
 use crate::change::Change;
 use crate::client_session::{CLIENT_PREFIX, client_session_id};
 use crate::error::SessionError;
 use crate::owner_access::OwnerAccess;
 use crate::session::{Beginning, Draft, OwnServer, Session, SessionKind};
+use crate::session_notice::{SessionNotice, SessionStage, WAITING_NOTICES};
 use crate::session_rows;
 use crate::write_queue::{Acknowledged, WriteQueue, now_ms};
 use switchboard_runtime::{CachedView, PublishedSnapshot, Snapshot};
@@ -67,6 +69,8 @@ pub struct Sessions {
     reserved: Reserved,
     pub writes: WriteQueue,
     open_scope: Arc<Scope>,
+    /// Announces sessions that are created, changed or ended. A slow receiver loses the oldest notices.
+    notices: broadcast::Sender<SessionNotice>,
     pub(crate) owners: Arc<OwnerAccess>,
 }
 
@@ -78,6 +82,7 @@ impl Sessions {
             present: Mutex::default(),
             reserved: Reserved::default(),
             open_scope: Arc::default(),
+            notices: broadcast::Sender::new(WAITING_NOTICES),
             owners: Arc::default(),
         }
     }
@@ -112,6 +117,7 @@ impl Sessions {
         let (cached, is_new) = session.refresh(snapshot);
         if is_new {
             self.writes.note_session(session);
+            self.notify(session, SessionStage::Changed);
         }
         cached
     }
@@ -176,7 +182,18 @@ impl Sessions {
     fn enter(&self, session: Arc<Session>) -> Arc<Session> {
         let session = self.present().entry(session.id.clone()).or_insert(session).clone();
         self.view_of(&session);
+        self.notify(&session, SessionStage::Created);
         session
+    }
+
+    fn notify(&self, session: &Session, stage: SessionStage) {
+        // An error means that nobody listens.
+        let _unheard = self.notices.send(SessionNotice::of(session, stage));
+    }
+
+    /// Announces the sessions that are created, changed or ended from now on.
+    pub fn notices(&self) -> broadcast::Receiver<SessionNotice> {
+        self.notices.subscribe()
     }
 
     fn begin(
@@ -245,7 +262,9 @@ impl Sessions {
         let selection = snapshot.first_selection(&self.open_scope);
         let draft = Draft { selection, ..Draft::default() };
         let session = self.begin(&snapshot, &id, SessionKind::Principal, owner, None, draft);
-        Ok(self.present().entry(session.id.clone()).or_insert(session).clone())
+        let entered = self.present().entry(session.id.clone()).or_insert(session).clone();
+        self.notify(&entered, SessionStage::Created);
+        Ok(entered)
     }
 
     /// The session of this id, from memory or from the store.
@@ -331,6 +350,7 @@ impl Sessions {
             Some(next) => {
                 let write = Acknowledged::Change { session: session.clone(), next: Box::new(next) };
                 self.writes.write(write, Box::new(turn)).await?;
+                self.notify(session, SessionStage::Changed);
             }
             None if is_renewed => self.writes.note_session(session),
             None => {}
@@ -370,6 +390,7 @@ impl Sessions {
         let write = Acknowledged::End { session: Some(session.clone()), clients };
         self.writes.write(write, Box::new(turn)).await?;
         self.present().remove(&session.id);
+        self.notify(session, SessionStage::Ended);
         Ok(())
     }
 
@@ -378,6 +399,7 @@ impl Sessions {
         self.present().remove(&session.id);
         session.end();
         self.writes.note_session_gone(&session.id);
+        self.notify(session, SessionStage::Ended);
     }
 
     /// Removes unused sessions from memory; they stay stored. Returns those that have attached servers.

@@ -24,9 +24,9 @@ mod turns;
 mod words;
 
 pub use error::TurnError;
-pub use live::{LiveTurn, Recorded, TurnEnd};
+pub use live::{LiveTurn, Recorded, TurnEnd, TurnRequest};
 pub use new_turn::NewTurn;
 pub use prompt_tools::PromptTools;
 pub use turn_view::{TurnList, TurnStreamEvent, TurnView};
-pub use turns::Turns;
+pub use turns::{TurnNotice, Turns};
 pub use words::Words;

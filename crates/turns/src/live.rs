@@ -1,11 +1,12 @@
 //! A turn as its listeners see it: its events from any position, and a way to cancel it.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 use switchboard_chat::{Message, Stop, TurnEvent, TurnProblem, TurnStatus, Usage};
+use switchboard_sessions::{Session, now_ms};
 use tokio::sync::watch;
 
 /// Size of an event besides its text.
@@ -33,12 +34,25 @@ pub(crate) struct TurnWishes {
 pub struct LiveTurn {
     pub id: String,
     pub session: String,
+    /// The owner of the session.
+    pub owner: Arc<str>,
+    pub started_at_ms: i64,
+    request: Mutex<Option<TurnRequest>>,
     events: Mutex<Vec<Recorded>>,
     bytes: AtomicUsize,
     end: OnceLock<TurnEnd>,
     /// The number of events.
     told: watch::Sender<u64>,
     wishes: watch::Sender<TurnWishes>,
+}
+
+/// The last request of a turn to its model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnRequest {
+    pub provider: String,
+    pub model: String,
+    /// The revision of the tools that the model was given.
+    pub tools_revision: u64,
 }
 
 /// The result of a turn.
@@ -64,10 +78,13 @@ impl TurnEnd {
 }
 
 impl LiveTurn {
-    pub(crate) fn new(id: String, session: &str) -> Self {
+    pub(crate) fn new(id: String, session: &Session) -> Self {
         Self {
             id,
-            session: session.to_owned(),
+            session: session.id.to_string(),
+            owner: session.owner.clone(),
+            started_at_ms: now_ms(),
+            request: Mutex::default(),
             events: Mutex::default(),
             bytes: AtomicUsize::new(0),
             end: OnceLock::new(),
@@ -94,12 +111,22 @@ impl LiveTurn {
     }
 
     fn write(&self, event: &TurnEvent) -> u64 {
+        if let TurnEvent::Started { provider, model, tools_revision, .. } = event {
+            let (provider, model) = (provider.clone(), model.clone());
+            let tools_revision = *tools_revision;
+            *self.request.lock() = Some(TurnRequest { provider, model, tools_revision });
+        }
         let json = serde_json::to_vec(event).unwrap_or_default();
         self.bytes.fetch_add(json.len() + BYTES_PER_EVENT, Ordering::Relaxed);
         let mut events = self.events();
         let id = u64::try_from(events.len()).unwrap_or(u64::MAX).saturating_add(1);
         events.push(Recorded { id, name: event.name(), json: json.into() });
         id
+    }
+
+    /// The last request to the model, once there was one.
+    pub fn request(&self) -> Option<TurnRequest> {
+        self.request.lock().clone()
     }
 
     /// The approximate size of its events.

@@ -37,6 +37,18 @@ pub struct TurnView {
     /// `running`, `completed`, `cancelled`, `failed` or `limited`.
     #[schema(pattern = "^(running|completed|cancelled|failed|limited)$")]
     pub status: &'static str,
+    /// When it began, in milliseconds since 1970.
+    pub started_at_ms: i64,
+    /// The provider that it asked last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// The model that it asked last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The revision of the tools that the model was given last. The session may have a newer one: that is for the next
+    /// turn, unless it is applied now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools_revision: Option<u64>,
     /// The number of its events.
     pub events: u64,
     /// The text of the last reply, once the turn has ended.
@@ -58,10 +70,15 @@ pub struct TurnView {
 impl From<&LiveTurn> for TurnView {
     fn from(turn: &LiveTurn) -> Self {
         let end = turn.end();
+        let request = turn.request();
         Self {
             id: turn.id.clone(),
             session: turn.session.clone(),
             status: end.map_or("running", |end| end.status.as_str()),
+            started_at_ms: turn.started_at_ms,
+            provider: request.as_ref().map(|request| request.provider.clone()),
+            model: request.as_ref().map(|request| request.model.clone()),
+            tools_revision: request.as_ref().map(|request| request.tools_revision),
             events: *turn.follow().borrow(),
             text: end.map(crate::TurnEnd::text),
             stop: end.and_then(|end| end.stop),

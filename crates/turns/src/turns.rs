@@ -14,7 +14,7 @@ use switchboard_providers::Providers;
 use switchboard_runtime::Board;
 use switchboard_sessions::{Session, SessionService};
 use switchboard_store::Store;
-use tokio::sync::oneshot;
+use tokio::sync::{broadcast, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -42,6 +42,13 @@ const MAX_EPOCHS: usize = 4096;
 /// Maximum length of a turn id: the ids of its calls contain it, and providers limit those to 64 characters.
 const LONGEST_NAME: usize = 48;
 
+/// How many notices a receiver may be behind; it then loses the oldest and is told so.
+const WAITING_NOTICES: usize = 256;
+
+/// A turn that has begun or ended: [`LiveTurn::end`] says which.
+#[derive(Debug, Clone)]
+pub struct TurnNotice(pub Arc<LiveTurn>);
+
 /// The turns of a board.
 pub struct Turns {
     sessions: Arc<SessionService>,
@@ -49,6 +56,8 @@ pub struct Turns {
     store: Store,
     prompts: Arc<ReactPrompts>,
     book: Mutex<Book>,
+    /// Announces turns that begin and end. A slow receiver loses the oldest notices.
+    notices: broadcast::Sender<TurnNotice>,
     running: TaskTracker,
     stop: CancellationToken,
 }
@@ -90,6 +99,7 @@ impl Turns {
             store: board.store().clone(),
             prompts: Arc::default(),
             book: Mutex::default(),
+            notices: broadcast::Sender::new(WAITING_NOTICES),
             running: TaskTracker::new(),
             stop: CancellationToken::new(),
         });
@@ -134,7 +144,7 @@ impl Turns {
         if let Some(known) = self.find(&session.id, &id) {
             return Ok(known);
         }
-        let live = Arc::new(LiveTurn::new(id, &session.id));
+        let live = Arc::new(LiveTurn::new(id, session));
         let slot = match self.take_slot(&live) {
             Ok(slot) => slot,
             Err(TurnError::Busy { turn }) if turn == live.id => {
@@ -187,6 +197,7 @@ impl Turns {
         };
         let _caller_went_away = tell.send(Ok(()));
         slot.is_remembered = true;
+        self.notify(&slot.live);
         let over = driver.run().await;
         if let Some(epoch) = over.epoch {
             self.book().keep_stretch(&session.id, epoch);
@@ -196,6 +207,18 @@ impl Turns {
         if let Some((end, last)) = over.end {
             live.close(end, &last);
         }
+        self.notify(&live);
+    }
+
+    /// Announces the state of a turn.
+    fn notify(&self, live: &Arc<LiveTurn>) {
+        // An error means that nobody listens.
+        let _unheard = self.notices.send(TurnNotice(live.clone()));
+    }
+
+    /// Announces turns that begin and end from now on.
+    pub fn notices(&self) -> broadcast::Receiver<TurnNotice> {
+        self.notices.subscribe()
     }
 
     async fn driver(
@@ -314,7 +337,7 @@ impl Turns {
         history: &History,
     ) -> Result<(), TurnError> {
         // Takes the slot of a turn, so that none begins while the conversation is replaced.
-        let import = Arc::new(LiveTurn::new(IMPORT.to_owned(), &session.id));
+        let import = Arc::new(LiveTurn::new(IMPORT.to_owned(), session));
         let mut slot = self.take_slot(&import)?;
         slot.is_import = true;
         let mut conversation = StoredConversation::unread(&self.store, &session.id).await?;
@@ -364,6 +387,9 @@ impl Drop for TurnSlot {
         if self.is_import || std::thread::panicking() {
             let end = failed(&TurnError::Store("the turn ended by an internal error".into()));
             self.live.close(end, &done_without_messages());
+        }
+        if std::thread::panicking() {
+            self.turns.notify(&self.live);
         }
     }
 }

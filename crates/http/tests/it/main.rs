@@ -4,6 +4,7 @@
 mod accounts;
 mod agents;
 mod api_server;
+mod board_events;
 mod call_records;
 mod config;
 mod content_checks;
@@ -14,6 +15,7 @@ mod failed_calls;
 mod foreign_hosts;
 mod keys;
 mod limits;
+mod me;
 mod owners;
 mod problems;
 mod readiness;

@@ -69,6 +69,33 @@ async fn a_body_that_cannot_be_read_is_a_problem() {
 }
 
 #[tokio::test]
+async fn a_refused_value_of_a_body_is_named_by_its_pointer() {
+    let (_server, api) = board().await;
+    let work = api.new_session(json!({"id": "work"})).await;
+    let sessions = "/api/v1/sessions";
+    for (method, path, body, pointer) in [
+        (Method::POST, sessions, json!({"id": 7}), "/id"),
+        (Method::POST, sessions, json!({"id": "a b"}), "/id"),
+        (Method::POST, sessions, json!({"ID": "x"}), "/ID"),
+        (Method::POST, sessions, json!({"toolsets": {"local": 7}}), "/toolsets/local"),
+        (Method::POST, sessions, json!({"own_servers": {"a": {"url": 7}}}), "/own_servers/a/url"),
+        (Method::PATCH, &work, json!({"servers": ["none"]}), "/servers"),
+        (Method::PATCH, &work, json!({"toolsets": {"a/b~": true}}), "/toolsets/a~1b~0"),
+        (Method::PATCH, &work, json!({"tools": {"none": true}}), "/tools/none"),
+        (Method::PATCH, &work, json!({"allow": {"none": []}}), "/allow/none"),
+        (Method::PATCH, &work, json!({"strategy": "none"}), "/strategy"),
+        (Method::PATCH, &work, json!({"own_servers": {"a": {"url": "x"}}}), "/own_servers/a"),
+    ] {
+        let answer = api.send(method, path, Some(body.clone())).await;
+        assert_eq!(answer.status, 422, "{body}: {:#}", answer.body);
+        let errors = answer.body["errors"].as_array().unwrap();
+        assert_eq!(errors.len(), 1, "{body}: {:#}", answer.body);
+        assert_eq!(errors[0]["path"], pointer, "{body}: {:#}", answer.body);
+        assert!(errors[0]["message"].is_string(), "{body}: {:#}", answer.body);
+    }
+}
+
+#[tokio::test]
 async fn a_path_or_a_query_that_cannot_be_read_is_a_problem() {
     let (_server, api) = board().await;
     api.new_session(json!({"id": "work"})).await;

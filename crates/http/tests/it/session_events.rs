@@ -45,7 +45,7 @@ async fn an_open_stream_tells_each_change_with_its_tools() {
     let api = board.server.api();
     let (work, other) = (api.new_session(json!({})).await, api.new_session(json!({})).await);
     let mut events = EventReader::open(&api, &format!("{work}/events"), None).await;
-    assert_eq!(events.next().await.unwrap().data, json!({"tools_revision": 1}));
+    assert_eq!(events.next().await.unwrap().data, json!({"type": "current", "tools_revision": 1}));
     let both = ["shop__order", "shop__price"];
     for (revision, is_on) in [(2, false), (3, true)] {
         switch_buy(&api, &work, is_on).await;

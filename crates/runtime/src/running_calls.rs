@@ -1,0 +1,85 @@
+//! The calls that wait or run, and their cancellation from outside.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+use switchboard_model::{CallId, Caller, CanonicalName};
+use tokio_util::sync::CancellationToken;
+
+use crate::board::Board;
+
+/// A call that waits for its slots or runs.
+#[derive(Debug)]
+pub struct RunningCall {
+    pub id: CallId,
+    pub tool: CanonicalName,
+    pub caller: Arc<Caller>,
+    pub started_at_ms: i64,
+    has_slots: AtomicBool,
+    cancel: CancellationToken,
+}
+
+impl RunningCall {
+    /// Whether the call has its slots; otherwise it waits for them.
+    pub fn has_slots(&self) -> bool {
+        self.has_slots.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn note_slots(&self) {
+        self.has_slots.store(true, Ordering::Relaxed);
+    }
+}
+
+/// All calls that wait or run. The number of calls is bounded where they are admitted.
+#[derive(Debug, Default)]
+pub(crate) struct RunningCalls(Mutex<HashMap<String, Arc<RunningCall>>>);
+
+impl RunningCalls {
+    /// Enters a call. Cancelling `cancel` must end it.
+    pub(crate) fn enter(
+        &self,
+        id: &CallId,
+        tool: &CanonicalName,
+        caller: &Arc<Caller>,
+        started_at_ms: i64,
+        cancel: CancellationToken,
+    ) -> Arc<RunningCall> {
+        let call = Arc::new(RunningCall {
+            id: id.clone(),
+            tool: tool.clone(),
+            caller: caller.clone(),
+            started_at_ms,
+            has_slots: AtomicBool::new(false),
+            cancel,
+        });
+        self.0.lock().insert(id.0.clone(), call.clone());
+        call
+    }
+
+    pub(crate) fn leave(&self, id: &CallId) {
+        self.0.lock().remove(&id.0);
+    }
+}
+
+impl Board {
+    /// The calls that wait or run, oldest first.
+    pub fn running_calls(&self) -> Vec<Arc<RunningCall>> {
+        let mut calls: Vec<_> = self.running.0.lock().values().cloned().collect();
+        calls.sort_by(|one, other| one.id.0.cmp(&other.id.0));
+        calls
+    }
+
+    /// The call of this id, if it waits or runs.
+    pub fn running_call(&self, id: &CallId) -> Option<Arc<RunningCall>> {
+        self.running.0.lock().get(&id.0).cloned()
+    }
+
+    /// Cancels a call: its slots are released, its server is told, and its caller gets the error `cancelled`. Returns
+    /// whether it was still waiting or running.
+    pub fn cancel_call(&self, id: &CallId) -> bool {
+        let call = self.running_call(id);
+        call.inspect(|call| call.cancel.cancel()).is_some()
+    }
+}
