@@ -6,21 +6,22 @@ use axum::http::StatusCode;
 use jiff::Timestamp;
 use serde::Deserialize;
 use switchboard_api::{AccountList, AccountToken, AccountView, SignInView, SignOutView};
-use switchboard_auth::{Principal, Role};
+use switchboard_auth::Principal;
 use switchboard_model::{ConnectError, Face, Secret, ServerName};
-use switchboard_runtime::{AccountState, FlowEnd, SignInPrompt};
+use switchboard_runtime::{AccountState, FlowEnd, SignInPrompt, no_such_server};
+use switchboard_sessions::SessionService;
 
 use crate::answers::{
     AccountRefused, BadRequest, Guarded, StoreFailed, TakesBody, UnknownAccountServer, WrongShape,
 };
 use crate::extract::{FromBody, FromPath, FromQuery};
 use crate::problem::ProblemResponse;
-use crate::ready::Ready;
+use crate::ready::{Ready, ReadySessions};
 
 /// Names a server.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Path)]
-pub(crate) struct AccountServer {
+pub(crate) struct AccountPath {
     /// The name of a server at which users have accounts.
     #[param(min_length = 1, example = "tracker")]
     server: String,
@@ -68,15 +69,22 @@ pub(crate) struct WhoseAccounts {
 )]
 pub(crate) async fn list(
     Ready(board): Ready,
+    ReadySessions(sessions): ReadySessions,
     Extension(principal): Extension<Principal>,
     FromQuery(whose): FromQuery<WhoseAccounts>,
 ) -> Result<Json<AccountList>, ProblemResponse> {
-    if whose.all && principal.role < Role::Operator {
-        let detail = "the accounts of others need the role operator";
+    if whose.all && !principal.oversees() {
+        let detail = "the accounts of others need the role operator, with access to all tools";
         return Err(ProblemResponse::new("forbidden", StatusCode::FORBIDDEN, detail));
     }
     let states = board.account_states(&principal.caller(Face::Http), whose.all).await;
-    let states = states.map_err(|error| unavailable(&error))?;
+    let mut states = states.map_err(|error| unavailable(&error))?;
+    // A server that is not configured any more is no secret to those who may use all.
+    let is_left =
+        |account: &AccountState| account.per.is_none() && principal.access.load().has_all_tools();
+    states.retain(|account| {
+        is_left(account) || may_use(&sessions, &principal, account.server.as_str())
+    });
     Ok(Json(AccountList { accounts: states.iter().map(view).collect() }))
 }
 
@@ -89,7 +97,7 @@ pub(crate) async fn list(
     path = "/api/v1/accounts/{server}/sign-ins",
     operation_id = "beginSignIn",
     tag = "accounts",
-    params(AccountServer),
+    params(AccountPath),
     responses(
         (status = 201, description = "The page.", body = SignInView),
         Guarded,
@@ -101,9 +109,11 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn begin(
     Ready(board): Ready,
+    ReadySessions(sessions): ReadySessions,
     Extension(principal): Extension<Principal>,
-    FromPath(AccountServer { server }): FromPath<AccountServer>,
+    FromPath(AccountPath { server }): FromPath<AccountPath>,
 ) -> Result<(StatusCode, Json<SignInView>), ProblemResponse> {
+    check_access(&sessions, &principal, &server)?;
     let begun = board.begin_sign_in(&ServerName::new(server), &principal.caller(Face::Http)).await;
     let prompt = begun.map_err(|error| refused(&error))?;
     Ok((StatusCode::CREATED, Json(sign_in(&prompt))))
@@ -150,7 +160,7 @@ pub(crate) async fn follow(
     path = "/api/v1/accounts/{server}/token",
     operation_id = "setAccountToken",
     tag = "accounts",
-    params(AccountServer),
+    params(AccountPath),
     request_body(content = AccountToken, description = "The token."),
     responses(
         (status = 204, description = "The token is stored."),
@@ -164,10 +174,12 @@ pub(crate) async fn follow(
 )]
 pub(crate) async fn set_token(
     Ready(board): Ready,
+    ReadySessions(sessions): ReadySessions,
     Extension(principal): Extension<Principal>,
-    FromPath(AccountServer { server }): FromPath<AccountServer>,
+    FromPath(AccountPath { server }): FromPath<AccountPath>,
     FromBody(body): FromBody<AccountToken>,
 ) -> Result<StatusCode, ProblemResponse> {
+    check_access(&sessions, &principal, &server)?;
     let (caller, token) = (principal.caller(Face::Http), Secret::new(body.token));
     let stored = board.store_account_token(&ServerName::new(server), &caller, &token).await;
     stored.map_err(|error| refused(&error))?;
@@ -182,7 +194,7 @@ pub(crate) async fn set_token(
     path = "/api/v1/accounts/{server}",
     operation_id = "signOut",
     tag = "accounts",
-    params(AccountServer),
+    params(AccountPath),
     responses(
         (status = 200, description = "Whether there was an account.", body = SignOutView),
         Guarded,
@@ -194,13 +206,32 @@ pub(crate) async fn set_token(
 )]
 pub(crate) async fn sign_out(
     Ready(board): Ready,
+    ReadySessions(sessions): ReadySessions,
     Extension(principal): Extension<Principal>,
-    FromPath(AccountServer { server }): FromPath<AccountServer>,
+    FromPath(AccountPath { server }): FromPath<AccountPath>,
 ) -> Result<Json<SignOutView>, ProblemResponse> {
+    check_access(&sessions, &principal, &server)?;
     let signed_out =
         board.sign_out(&ServerName::new(server.as_str()), &principal.caller(Face::Http)).await;
     let signed_out = signed_out.map_err(|error| refused(&error))?;
     Ok(Json(SignOutView { server, signed_out }))
+}
+
+/// Whether a server exists for a principal. Those that its access withholds do not.
+fn may_use(sessions: &SessionService, principal: &Principal, server: &str) -> bool {
+    principal.oversees() || sessions.permits_server(server, &principal.access)
+}
+
+/// Answers for a server that a principal may not know of as for one that is not configured.
+fn check_access(
+    sessions: &SessionService,
+    principal: &Principal,
+    server: &str,
+) -> Result<(), ProblemResponse> {
+    if may_use(sessions, principal, server) {
+        return Ok(());
+    }
+    Err(refused(&no_such_server(&ServerName::new(server))))
 }
 
 fn sign_in(prompt: &SignInPrompt) -> SignInView {

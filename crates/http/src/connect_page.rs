@@ -122,7 +122,8 @@ fn page(status: StatusCode, body: &str) -> Response {
     );
     let headers = [
         (header::CONTENT_SECURITY_POLICY, POLICY),
-        (header::REFERRER_POLICY, "no-referrer"),
+        // Not `no-referrer`: with it, browsers send the forms of a page with the origin `null`.
+        (header::REFERRER_POLICY, "same-origin"),
         (header::CACHE_CONTROL, "no-store"),
     ];
     (status, headers, Html(html)).into_response()

@@ -374,6 +374,7 @@ impl UpstreamExchange {
                 self.want_urls(&rpc)
             }
             UpstreamResult::Call(Err(CallFailed { rpc: Some(rpc), .. }))
+            | UpstreamResult::Pass(Err(PassFailure::Server(RequestFailure::Rpc(rpc))))
                 if rpc.code == code::LEGACY_URL_ELICITATION_REQUIRED && self.imitates(&rpc) =>
             {
                 Some(self.failed(foreign_page::IMITATES))

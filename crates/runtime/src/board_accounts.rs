@@ -168,11 +168,14 @@ impl Board {
     fn account_server(&self, name: &ServerName) -> Result<Arc<Server>, ConnectError> {
         let published = self.published.load();
         let found = published.servers.get(name).filter(|_| !name.is_attached());
-        found.cloned().ok_or_else(|| {
-            ConnectError::new(Kind::Protocol, format!("there is no MCP server '{name}'"))
-                .with_operator_hint("`switchboard server list` shows all servers")
-        })
+        found.cloned().ok_or_else(|| no_such_server(name))
     }
+}
+
+/// The error about a server that is not configured.
+pub fn no_such_server(name: &ServerName) -> ConnectError {
+    ConnectError::new(Kind::Protocol, format!("there is no MCP server '{name}'"))
+        .with_operator_hint("`switchboard server list` shows all servers")
 }
 
 impl Server {

@@ -79,7 +79,7 @@ pub use activity::BoardActivity;
 pub use attach::MAX_SERVERS_PER_OWNER;
 pub use attach_error::AttachError;
 pub use board::{Board, BoardOptions};
-pub use board_accounts::AccountState;
+pub use board_accounts::{AccountState, no_such_server};
 pub use cached_view::{CachedView, Comparison};
 pub use call::{CallCheck, CallRequest, ForwardedContext, Progress, RawCall, ToolChoice};
 pub use call_result::{CallFailed, CallReport, RawCallResult, RawReport, ResultHandle};

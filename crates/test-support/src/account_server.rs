@@ -1,7 +1,7 @@
 //! An MCP server at which each person has an account, with its authorization server, on one port.
 //!
-//! A browser signs in as the person in the query parameter `user` of the authorization page. Tokens belong to that
-//! person, and the tool `whoami` answers with the person of the request's token. A session of the session era belongs to
+//! A browser signs in as the person whose name is entered at the authorization page, or is in its query parameter `user`. Tokens
+//! belong to that person, and the tool `whoami` answers with the person of the request's token. A session of the session era belongs to
 //! the person who opened it: a request of another one in it is a violation, which tests look for at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ use std::time::Duration;
 use axum::body::Bytes;
 use axum::extract::{Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use axum::{Form, Json, Router};
 use parking_lot::Mutex;
@@ -44,6 +44,7 @@ struct Desk {
     /// The `iss` of callbacks, in place of the real one.
     callback_issuer: Mutex<Option<String>>,
     registrations: Mutex<Vec<Value>>,
+    revocations: Mutex<Vec<String>>,
     pages_opened: AtomicUsize,
     reads_documents: AtomicBool,
     pause: Mutex<Duration>,
@@ -86,6 +87,7 @@ impl AccountServer {
             needs: Mutex::default(),
             callback_issuer: Mutex::default(),
             registrations: Mutex::default(),
+            revocations: Mutex::default(),
             pages_opened: AtomicUsize::new(0),
             reads_documents: AtomicBool::new(false),
             pause: Mutex::default(),
@@ -99,6 +101,7 @@ impl AccountServer {
             .route("/register", post(register))
             .route("/authorize", get(authorize))
             .route("/token", post(token))
+            .route("/revoke", post(revoke))
             .route("/mcp", post(mcp).get(no_stream).delete(no_stream))
             .with_state(desk.clone());
         let stop = CancellationToken::new();
@@ -177,6 +180,11 @@ impl AccountServer {
         self.desk.registrations.lock().clone()
     }
 
+    /// The tokens that were revoked by request.
+    pub fn revocations(&self) -> Vec<String> {
+        self.desk.revocations.lock().clone()
+    }
+
     /// How often an authorization page was opened.
     pub fn pages_opened(&self) -> usize {
         self.desk.pages_opened.load(Ordering::SeqCst)
@@ -213,6 +221,7 @@ async fn server_metadata(State(desk): Here) -> Json<Value> {
         "authorization_endpoint": format!("{base}/authorize"),
         "token_endpoint": format!("{base}/token"),
         "registration_endpoint": format!("{base}/register"),
+        "revocation_endpoint": format!("{base}/revoke"),
         "response_types_supported": ["code"],
         "code_challenge_methods_supported": ["S256"],
         "authorization_response_iss_parameter_supported": true,
@@ -230,8 +239,11 @@ async fn register(State(desk): Here, Json(asked): Json<Value>) -> (StatusCode, J
     (StatusCode::CREATED, Json(answer))
 }
 
-async fn authorize(State(desk): Here, Query(query): Query<Values>) -> Redirect {
+async fn authorize(State(desk): Here, Query(query): Query<Values>) -> Response {
     desk.pages_opened.fetch_add(1, Ordering::SeqCst);
+    if !query.contains_key("user") {
+        return Html(sign_in_page(&query)).into_response();
+    }
     let given = |name: &str| query.get(name).cloned().unwrap_or_default();
     let (person, number) = (given("user"), desk.issued.fetch_add(1, Ordering::SeqCst));
     let code = format!("s3cret-code-{person}-{number}");
@@ -239,7 +251,32 @@ async fn authorize(State(desk): Here, Query(query): Query<Values>) -> Redirect {
     desk.scopes.lock().insert(person, given("scope"));
     let issuer = desk.callback_issuer.lock().clone().unwrap_or_else(|| desk.base.clone());
     let (back, state) = (given("redirect_uri"), given("state"));
-    Redirect::to(&format!("{back}?code={code}&state={state}&iss={issuer}"))
+    Redirect::to(&format!("{back}?code={code}&state={state}&iss={issuer}")).into_response()
+}
+
+/// Asks a browser for the person's name, and sends it back here with the same parameters.
+fn sign_in_page(query: &Values) -> String {
+    let escaped =
+        |text: &str| text.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;");
+    let kept: Vec<String> = query
+        .iter()
+        .map(|(name, value)| {
+            format!("<input type=hidden name=\"{}\" value=\"{}\">", escaped(name), escaped(value))
+        })
+        .collect();
+    let kept = kept.concat();
+    format!(
+        "<!doctype html><title>Tracker</title><form>{kept}<label>Name <input name=user required></label>\
+         <button>Sign in</button></form>"
+    )
+}
+
+async fn revoke(State(desk): Here, Form(form): Form<Values>) -> StatusCode {
+    let token = form.get("token").cloned().unwrap_or_default();
+    desk.valid.lock().remove(&token);
+    desk.refreshable.lock().remove(&token);
+    desk.revocations.lock().push(token);
+    StatusCode::OK
 }
 
 async fn token(State(desk): Here, Form(form): Form<Values>) -> Response {

@@ -112,7 +112,7 @@ impl Call {
                 queue.send(progress.into()).await.ok();
             }
         }
-        if let Some(asks) = self.tool.asks {
+        if let Some(asks) = &self.tool.asks {
             self.ask(asks, end, queue).await;
         }
         tokio::time::sleep_until(end).await;
@@ -143,15 +143,21 @@ impl Call {
         }
     }
 
-    async fn ask(&self, asks: Asks, end: Instant, queue: &mpsc::Sender<Frame>) {
+    async fn ask(&self, asks: &Asks, end: Instant, queue: &mpsc::Sender<Frame>) {
         let (every, bytes) = match asks {
-            Asks::Once => return self.put_question(1, 1, queue).await,
-            Asks::Withdrawn { every, bytes } => (every, bytes),
+            Asks::Once => return self.put_question(1, form(1), queue).await,
+            Asks::Page { url, message } => {
+                let page = json!({
+                    "mode": "url", "url": url, "message": message, "elicitationId": question_id(1),
+                });
+                return self.put_question(1, page, queue).await;
+            }
+            Asks::Withdrawn { every, bytes } => (*every, *bytes),
         };
         let mut number = 0;
         while Instant::now() + every < end {
             number += 1;
-            self.put_question(number, bytes, queue).await;
+            self.put_question(number, form(bytes), queue).await;
             let withdrawn = json!({"requestId": question_id(number)});
             let withdrawal =
                 json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": withdrawn});
@@ -160,11 +166,9 @@ impl Call {
         }
     }
 
-    async fn put_question(&self, number: u32, bytes: usize, queue: &mpsc::Sender<Frame>) {
-        let schema = json!({"type": "object", "properties": {}});
-        let form = json!({"message": "?".repeat(bytes), "requestedSchema": schema});
+    async fn put_question(&self, number: u32, params: Value, queue: &mpsc::Sender<Frame>) {
         let (id, method) = (question_id(number), "elicitation/create");
-        let question = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": form});
+        let question = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         queue.send(question.into()).await.ok();
         self.shared.recorder.count(|stats| stats.questions += 1);
     }
@@ -265,6 +269,12 @@ fn is_answer(frame: &Frame) -> bool {
         Frame::Comments(_) => false,
         Frame::Padded { .. } | Frame::Break => true,
     }
+}
+
+/// The parameters of a form with a message of that many bytes.
+fn form(bytes: usize) -> Value {
+    let schema = json!({"type": "object", "properties": {}});
+    json!({"message": "?".repeat(bytes), "requestedSchema": schema})
 }
 
 fn question_id(number: u32) -> String {

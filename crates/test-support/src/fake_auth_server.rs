@@ -68,6 +68,9 @@ struct Desk {
     token_endpoint: Mutex<Option<String>>,
     scopes: Mutex<String>,
     pause: Mutex<Duration>,
+    answer_pause: Mutex<Duration>,
+    /// The address of the protected resource metadata in challenges, in place of the real one.
+    resource_metadata: Mutex<Option<String>>,
     issued: AtomicUsize,
     signed_in: AtomicUsize,
     came_itself: AtomicUsize,
@@ -132,6 +135,8 @@ impl FakeAuthServer {
             token_endpoint: Mutex::default(),
             scopes: Mutex::default(),
             pause: Mutex::default(),
+            answer_pause: Mutex::default(),
+            resource_metadata: Mutex::default(),
             issued: AtomicUsize::new(0),
             signed_in: AtomicUsize::new(0),
             came_itself: AtomicUsize::new(0),
@@ -185,6 +190,16 @@ impl FakeAuthServer {
     /// Delays token responses.
     pub fn set_pause(&self, pause: Duration) {
         *locked(&self.desk.pause) = pause;
+    }
+
+    /// Delays responses with tokens after the code or the refresh token was used up.
+    pub fn set_answer_pause(&self, pause: Duration) {
+        *locked(&self.desk.answer_pause) = pause;
+    }
+
+    /// Makes challenges of the MCP server name another address of the protected resource metadata.
+    pub fn name_resource_metadata(&self, url: &str) {
+        *locked(&self.desk.resource_metadata) = Some(url.to_owned());
     }
 
     /// Makes `tools/call` require a scope.
@@ -519,6 +534,10 @@ async fn token(State(desk): Here, headers: HeaderMap, body: String) -> Response 
         locked(&desk.refreshable).insert(refresh.clone());
         answer["refresh_token"] = refresh.into();
     }
+    let pause = *locked(&desk.answer_pause);
+    if !pause.is_zero() {
+        tokio::time::sleep(pause).await;
+    }
     Json(answer).into_response()
 }
 
@@ -533,7 +552,9 @@ async fn mcp(State(desk): Here, headers: HeaderMap, body: Bytes) -> Response {
     let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let given = given.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default();
     locked(&desk.tokens_seen).push(given.to_owned());
-    let metadata = format!("{}/.well-known/oauth-protected-resource/mcp", desk.base);
+    let metadata = locked(&desk.resource_metadata).clone();
+    let metadata = metadata
+        .unwrap_or_else(|| format!("{}/.well-known/oauth-protected-resource/mcp", desk.base));
     if !locked(&desk.valid).contains(given) {
         let said = format!(r#"Bearer resource_metadata="{metadata}", scope="basic""#);
         return (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, said)]).into_response();

@@ -37,9 +37,14 @@ pub enum Flood {
 }
 
 /// Requests of a session-era server to its caller during the wait. It continues without the answer.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub enum Asks {
     Once,
+    /// Asks once to open this page, with this message.
+    Page {
+        url: String,
+        message: String,
+    },
     /// Requests of that many bytes, repeatedly. Each is cancelled at once.
     Withdrawn {
         every: Duration,
@@ -159,6 +164,13 @@ impl Tool {
     #[must_use]
     pub fn asks(mut self) -> Self {
         self.asks = Some(Asks::Once);
+        self
+    }
+
+    /// Asks the caller to open a page during the wait.
+    #[must_use]
+    pub fn asks_to_open(mut self, url: &str, message: &str) -> Self {
+        self.asks = Some(Asks::Page { url: url.into(), message: message.into() });
         self
     }
 

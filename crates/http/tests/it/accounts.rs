@@ -65,6 +65,8 @@ fn config(tracker: &AccountServer, auth: &str) -> String {
 struct Browser {
     http: Client,
     cookie: parking_lot::Mutex<Option<String>>,
+    /// The `Referrer-Policy` of the page that is shown.
+    referrer_policy: parking_lot::Mutex<String>,
 }
 
 struct Page {
@@ -76,7 +78,11 @@ struct Page {
 impl Browser {
     fn new() -> Self {
         let http = Client::builder().redirect(redirect::Policy::none()).no_proxy().build().unwrap();
-        Self { http, cookie: parking_lot::Mutex::default() }
+        Self {
+            http,
+            cookie: parking_lot::Mutex::default(),
+            referrer_policy: parking_lot::Mutex::default(),
+        }
     }
 
     async fn open(&self, url: &str) -> Page {
@@ -87,7 +93,14 @@ impl Browser {
         let form: String =
             url::form_urlencoded::Serializer::new(String::new()).append_pair(name, value).finish();
         let kind = "application/x-www-form-urlencoded";
-        self.load(self.http.post(url).header("content-type", kind).body(form)).await
+        // Browsers hide the origin of a page that does not want to be named.
+        let origin = match self.referrer_policy.lock().as_str() {
+            "no-referrer" => "null".to_owned(),
+            _ => url::Url::parse(url).unwrap().origin().ascii_serialization(),
+        };
+        let request = self.http.post(url).header("origin", origin);
+        let request = request.header("sec-fetch-site", "same-origin");
+        self.load(request.header("content-type", kind).body(form)).await
     }
 
     async fn load(&self, request: reqwest::RequestBuilder) -> Page {
@@ -107,6 +120,7 @@ impl Browser {
             *self.cookie.lock() = set.split(';').next().map(str::to_owned);
         }
         let policy = header("content-security-policy").unwrap_or_default();
+        *self.referrer_policy.lock() = header("referrer-policy").unwrap_or_default();
         let status = response.status().as_u16();
         Page { status, html: response.text().await.unwrap(), policy }
     }
@@ -114,6 +128,7 @@ impl Browser {
     /// Enters the code or the key; returns the page behind it.
     async fn prove(&self, page: &Value, proof: &str) -> Page {
         let url = page["url"].as_str().unwrap();
+        assert_eq!(self.open(url).await.status, 200);
         let accepted = self.submit(url, "proof", proof).await;
         assert_eq!(accepted.status, 303, "{}", accepted.html);
         self.open(url).await
@@ -154,8 +169,18 @@ async fn a_person_connects_an_account_and_the_call_uses_it() {
     assert!(page["url"].as_str().unwrap().contains("/connect/"), "{page}");
     assert_eq!(bob.get("/api/v1/accounts").await.good()["accounts"][0]["state"], "needs_sign_in");
 
+    let tokens = accounts.tracker.tokens();
     let out = alice.send(Method::DELETE, "/api/v1/accounts/tracker", None).await.good();
     assert_eq!(out["signed_out"], true);
+    let revoked = accounts.tracker.revocations();
+    assert!(!revoked.is_empty() && revoked.iter().all(|it| tokens.contains(it)), "{revoked:?}");
+    assert!(
+        accounts.tracker.tokens().iter().all(|it| it.contains("access")),
+        "no refresh token is left"
+    );
+    let out = alice.send(Method::DELETE, "/api/v1/accounts/tracker", None).await.good();
+    assert_eq!(out["signed_out"], false, "there is none any more");
+    assert_eq!(accounts.tracker.revocations(), revoked);
     alice.post(CALL, json!({})).await.problem(403, "needs_sign_in");
     assert_eq!(accounts.tracker.violations(), Vec::<String>::new());
 }
@@ -351,4 +376,95 @@ async fn the_board_names_itself_to_authorization_servers_where_its_address_is_ht
     assert_eq!(shown["client_id"], format!("{base}{document}"));
     assert_eq!(shown["redirect_uris"], json!([format!("{base}/oauth/callback")]));
     assert_eq!(shown["application_type"], "web");
+}
+
+/// Advances the clock of this process; requests still take real time.
+async fn later(time: std::time::Duration) {
+    tokio::time::pause();
+    tokio::time::advance(time).await;
+    tokio::time::resume();
+}
+
+#[tokio::test]
+async fn attack_2_a_page_works_for_ten_minutes() {
+    let accounts = Accounts::start().await;
+    let alice = accounts.of("alice").await;
+    let page = accounts.page(&alice).await;
+    let (url, code) = (page["url"].as_str().unwrap(), page["code"].as_str().unwrap());
+    let browser = Browser::new();
+    let consent = browser.prove(&page, code).await;
+    later(std::time::Duration::from_secs(9 * 60 + 50)).await;
+    assert_eq!(browser.open(url).await.status, 200, "until the last moment");
+    let back = accounts.tracker.visit(&link(&consent), "alice").await;
+    later(std::time::Duration::from_secs(11)).await;
+    let late = browser.open(&back).await;
+    assert_eq!(late.status, 400, "{}", late.html);
+    assert!(late.html.contains("expired"), "{}", late.html);
+    assert_eq!(browser.open(url).await.status, 404);
+    assert_eq!(browser.submit(url, "proof", code).await.status, 404);
+    let mine = alice.get("/api/v1/accounts").await.good();
+    assert_eq!(mine["accounts"][0]["state"], "needs_sign_in");
+    let next = accounts.page(&alice).await;
+    assert_ne!((&next["url"], &next["code"]), (&page["url"], &page["code"]));
+}
+
+#[tokio::test]
+async fn a_narrowed_key_knows_no_account_at_servers_that_it_may_not_use() {
+    let accounts = Accounts::start().await;
+    let admin = accounts.server.api_of("admin", Role::Admin).await;
+    let key = async |name: &str, more: Value| {
+        let mut wanted = json!({"name": name, "user": "alice"});
+        wanted.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let made = admin.post("/api/v1/keys", wanted).await;
+        admin.clone().with_key(made.good()["key"].as_str().unwrap())
+    };
+    let whole = key("whole", json!({})).await;
+    accounts.sign_in(&whole, "alice").await;
+    let nothing = key("nothing", json!({"access": {"toolsets": []}})).await;
+    assert_eq!(nothing.get("/api/v1/accounts").await.good()["accounts"], json!([]));
+    let token = Some(json!({"token": "x"}));
+    for (method, path, body) in [
+        (Method::POST, "/api/v1/accounts/tracker/sign-ins", None),
+        (Method::PUT, "/api/v1/accounts/tracker/token", token),
+        (Method::DELETE, "/api/v1/accounts/tracker", None),
+    ] {
+        let hidden = nothing.send(method.clone(), path, body.clone()).await;
+        let unknown = path.replace("tracker", "nowhere");
+        let unknown = nothing.send(method.clone(), &unknown, body).await;
+        assert_eq!(hidden.status, 404, "{method} {path}: {}", hidden.body);
+        assert_eq!(hidden.body.to_string().replace("tracker", "nowhere"), unknown.body.to_string());
+    }
+    // An operator with narrowed access counts as a client.
+    let narrowed = json!({"role": "operator", "access": {"toolsets": []}});
+    let operator = key("operator", narrowed).await;
+    operator.get("/api/v1/accounts?all=true").await.problem(403, "forbidden");
+    let kept = whole.get("/api/v1/accounts").await.good();
+    assert_eq!(kept["accounts"][0]["state"], "active", "nobody signed out");
+}
+
+#[tokio::test]
+async fn attack_12_a_fixed_client_of_the_board_needs_consent_for_each_sign_in() {
+    let tracker = AccountServer::open(AccountEra::Stateless).await;
+    let auth = "oauth: {per: user, client_id: board, client_secret: s3cret}";
+    let server = ApiServer::start(&config(&tracker, auth)).await;
+    let accounts = Accounts { server, tracker };
+    // The authorization server knows the client and asks nobody: it redirects at once.
+    for person in ["alice", "bob"] {
+        let api = accounts.of(person).await;
+        for round in 0..2 {
+            let before = accounts.tracker.pages_opened();
+            let (page, browser) = (accounts.page(&api).await, Browser::new());
+            let consent = browser.prove(&page, page["code"].as_str().unwrap()).await;
+            assert!(consent.html.contains(&format!("user:{person}")), "{}", consent.html);
+            assert!(link(&consent).contains("client_id=board"), "{}", consent.html);
+            assert_eq!(
+                accounts.tracker.pages_opened(),
+                before,
+                "{person} {round}: not without a click"
+            );
+            let done = browser.go_on(&accounts, &consent, person).await;
+            assert_eq!(done.status, 200, "{}", done.html);
+        }
+    }
+    assert_eq!(accounts.tracker.registrations(), Vec::<Value>::new());
 }

@@ -2,7 +2,7 @@
 //! a page as one of them.
 
 use serde_json::Value;
-use switchboard_model::{JsonText, ServerName};
+use switchboard_model::{JsonText, ServerName, is_on_this_machine};
 use url::Url;
 
 /// Why a page is not shown to the client.
@@ -25,7 +25,7 @@ pub(super) fn foreign_page(
     }
     let url = read["url"].as_str().and_then(|text| Url::parse(text).ok());
     if let (Some(url), Some(board)) = (url, board)
-        && url.origin() == board.origin()
+        && is_of_board(&url, board)
     {
         return Err(IMITATES);
     }
@@ -36,6 +36,21 @@ pub(super) fn foreign_page(
     }
     read["message"] = format!("{mark}{message}").into();
     Ok(JsonText::from(&read))
+}
+
+/// Whether a page is one of the board, by whichever of its names and with whichever scheme: a proxy may lead from http to
+/// https, and this machine has several names.
+fn is_of_board(page: &Url, board: &Url) -> bool {
+    let host = |url: &Url| {
+        url.host_str()
+            .map(|host| host.trim_end_matches('.').to_ascii_lowercase())
+            .unwrap_or_default()
+    };
+    let is_same_host =
+        host(page) == host(board) || (is_on_this_machine(page) && is_on_this_machine(board));
+    let is_same_port = page.port_or_known_default() == board.port_or_known_default()
+        || (page.port().is_none() && board.port().is_none());
+    is_same_host && is_same_port
 }
 
 #[cfg(test)]
@@ -63,6 +78,14 @@ mod tests {
         check(&page("https://crm.example.com/a", "Please pay"), Ok(None));
         check(&page("https://tools.example.com/connect/1", "Please sign in"), Err(IMITATES));
         check(&page("https://TOOLS.example.com:443/x", "Please sign in"), Err(IMITATES));
+        for other in [
+            "http://tools.example.com/x",
+            "https://tools.example.com./x",
+            "https://a@tools.example.com/x",
+        ] {
+            check(&page(other, "Please sign in"), Err(IMITATES));
+        }
+        check(&page("https://tools.example.com:8443/pay", "Please pay"), Ok(None));
         check(
             &page("https://tools.example.com.evil.test/connect/1", "Switchboard: sign in"),
             Ok(Some(
@@ -70,5 +93,19 @@ mod tests {
             )),
         );
         check(&json!({"mode": "form", "message": "Switchboard?"}), Ok(None));
+    }
+
+    #[test]
+    fn a_board_on_this_machine_has_several_names() {
+        let board = Url::parse("http://127.0.0.1:8420").unwrap();
+        for (page, is_ours) in [
+            ("http://localhost:8420/connect/1", true),
+            ("http://[::1]:8420/connect/1", true),
+            ("http://127.1:8420/connect/1", true),
+            ("http://localhost:8421/connect/1", false),
+            ("http://192.168.0.1:8420/connect/1", false),
+        ] {
+            assert_eq!(is_of_board(&Url::parse(page).unwrap(), &board), is_ours, "{page}");
+        }
     }
 }

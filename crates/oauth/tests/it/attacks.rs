@@ -142,6 +142,49 @@ async fn attack_4_metadata_does_not_lead_to_private_addresses() {
     assert!(refused.message.contains("'10.1.2.3', which is not a public address"), "{refused}");
 }
 
+/// Begins a sign-in with the challenge of the server's own refusal.
+async fn begin_after_refusal(server: &FakeAuthServer, desk: &Desk) -> Result<SignIn, ConnectError> {
+    let spec = spec(server, SignInClient::default());
+    let unsigned = reqwest::Client::new().post(server.url()).body("{}");
+    SignIn::begin(&spec, Some(unsigned), desk.tokens.clone()).await
+}
+
+#[tokio::test]
+async fn attack_4_a_challenge_cannot_name_the_metadata_of_another_server() {
+    let (server, other, desk) =
+        (FakeAuthServer::open().await, FakeAuthServer::open().await, Desk::new());
+    begin_after_refusal(&server, &desk).await.unwrap();
+    let registered = server.registered();
+    server.name_resource_metadata(&format!(
+        "{}/.well-known/oauth-protected-resource/mcp",
+        other.issuer()
+    ));
+    // That document is about another server.
+    let refused = begin_after_refusal(&server, &desk).await.unwrap_err();
+    assert!(refused.message.contains("resource mismatch"), "{refused}");
+    assert_eq!((server.registered(), other.registered()), (registered, 0));
+}
+
+#[tokio::test]
+async fn attack_4_a_challenge_does_not_lead_to_other_schemes_and_networks() {
+    let (server, desk) = (FakeAuthServer::open().await, Desk::new());
+    for metadata in [
+        "http://169.254.169.254/latest/meta-data",
+        "http://10.255.255.1/metadata",
+        "file:///etc/passwd",
+        "javascript:alert(1)",
+    ] {
+        server.name_resource_metadata(metadata);
+        // No host answers at these addresses: a request there would take longer.
+        let begun = tokio::time::timeout(
+            std::time::Duration::from_secs(20),
+            begin_after_refusal(&server, &desk),
+        );
+        let begun = begun.await.unwrap_or_else(|_| panic!("{metadata} was asked")).unwrap();
+        assert!(begun.url().starts_with(&server.issuer()), "{metadata}: {}", begun.url());
+    }
+}
+
 #[tokio::test]
 async fn attack_5_unsafe_sign_in_pages_are_never_opened() {
     let (server, desk) = (FakeAuthServer::open().await, Desk::new());
