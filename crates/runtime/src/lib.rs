@@ -58,6 +58,7 @@ mod reconnect;
 mod reconnect_backoff;
 mod record_redaction;
 mod records;
+mod redirected_values;
 mod refused_call;
 mod reload;
 mod result_cap;

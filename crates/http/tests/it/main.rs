@@ -20,6 +20,7 @@ mod owners;
 mod problems;
 mod readiness;
 mod recording_mcp;
+mod redirected_values;
 mod roles;
 mod server_entries;
 mod session_events;
