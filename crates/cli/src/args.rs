@@ -384,7 +384,7 @@ pub(crate) struct ToolsetDraftArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ToolCallArguments {
-    /// `tool` or `server.tool`
+    /// `tool`, `server.tool`, or the name that its entry exposes
     pub(crate) name: String,
     /// The arguments as a JSON object; `-` reads it from standard input
     #[arg(conflicts_with = "arg")]

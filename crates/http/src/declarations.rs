@@ -359,8 +359,7 @@ fn declaration(config: &LiveConfig, name: &str) -> Result<ToolDeclarationView, P
 
 /// The tool of this name. An entry with `type: mcp-tool` has the name that models see.
 fn find<'a>(catalog: &'a Catalog, name: &str) -> Option<&'a CatalogTool> {
-    let found = catalog.resolve(name).ok().or_else(|| catalog.exposed_as(name));
-    found.map(|tool| &**tool)
+    catalog.resolve(name).ok().map(|tool| &**tool)
 }
 
 /// The server's own definition of a tool in the catalog.

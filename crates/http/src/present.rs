@@ -147,9 +147,6 @@ pub fn tool(board: &Board, name: &str) -> Result<ToolView, NoSuchTool> {
         Ok(tool) => return Ok(tool_view(tool, &unavailable_servers(board))),
         Err(unresolved) => unresolved,
     };
-    if let Some(tool) = catalog.exposed_as(name) {
-        return Ok(tool_view(tool, &unavailable_servers(board)));
-    }
     if let Some(absent) = absent_tool(board, name) {
         let message = format!("there is no tool '{name}': {}", absent.message);
         return Err(NoSuchTool { message, hint: absent.hint });

@@ -63,7 +63,7 @@ fn plan(tools: Vec<ToolEntry>, servers: Vec<ServerPlan>) -> Plan {
 
 /// One line for each value that goes elsewhere; entries are at the same index before and after.
 fn redirected(before: &Plan, after: &Plan) -> Vec<String> {
-    let found = redirected_values(before, after, |index| Some(index));
+    let found = redirected_values(before, after, Some);
     found.iter().map(ToString::to_string).collect()
 }
 

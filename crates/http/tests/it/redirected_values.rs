@@ -94,8 +94,11 @@ async fn an_entry_is_pointed_at_another_tool_only_with_a_value_of_its_own() {
     assert!(said.contains("would go to 'other.search'"), "{said}");
     assert_eq!(it.text(), before);
     it.api.put(LOOKUP, lookup("other.search", "mine")).await.good();
-    let call = json!({"arguments": {}});
-    it.api.post("/api/v1/tools/other.search/call", call).await.good();
+    // By the name that the entry exposes.
+    for path in ["check", "call"] {
+        let path = format!("/api/v1/tools/lookup/{path}");
+        it.api.post(&path, json!({"arguments": {}})).await.good();
+    }
     assert_eq!(it.other.stats().calls[0].params["arguments"], json!({"key": "mine", "dry": true}));
     assert!(it.crm.stats().calls.is_empty());
 }
