@@ -43,6 +43,7 @@ pub mod present_agents;
 pub mod present_keys;
 pub mod present_sessions;
 mod problem;
+mod provider_accounts;
 mod providers;
 mod public_address;
 mod ready;

@@ -12,6 +12,7 @@ use switchboard_model::{
     CallError, CallRecord, ConnectError, ContentCheckRecord, JsonText, NO_TOOLSET, RecordedContent,
     ServerPlan, ServerState, Sharing, ToolLimits, render_duration,
 };
+use switchboard_oauth::SignInState;
 use switchboard_providers::Providers;
 use switchboard_registry::CatalogTool;
 use switchboard_runtime::{Board, CallReport, ServerStatus};
@@ -118,6 +119,12 @@ pub fn tools(board: &Board) -> ToolList {
     let away = unavailable_servers(board);
     let tools = catalog.tools().iter().map(|tool| tool_view(tool, &away)).collect();
     ToolList { revision: catalog.revision(), tools, quarantined: quarantined(board) }
+}
+
+/// When the token of a sign-in expires.
+pub(crate) fn expiry(state: &SignInState) -> Option<String> {
+    let end = state.expires_at_ms.and_then(|end| jiff::Timestamp::from_millisecond(end).ok());
+    end.map(|end| format!("{end:.0}"))
 }
 
 /// The quarantined tools of all servers: their definitions, or what the configuration declares of them, cannot be used.

@@ -40,12 +40,12 @@ use crate::problem::ProblemResponse;
 use crate::request_body::{Timed, Unread, announced};
 use crate::self_waking::SelfWaking;
 use crate::server_state::{ServeOptions, Shared};
-use crate::sign_in_pages::PagesOf;
+use crate::sign_in_pages::serve_sign_in_pages;
 use crate::{
     accounts, agents, authorize, board_events, call_records, calls, config, connect,
     content_checks, declarations, health, history, inspect, keys, mcp, me, openapi, page, problem,
-    providers, server_entries, session_events, session_render, session_tools, sessions, sources,
-    tooling_gateway, trustgraph, trustgraph_socket, turns,
+    provider_accounts, providers, server_entries, session_events, session_render, session_tools,
+    sessions, sources, tooling_gateway, trustgraph, trustgraph_socket, turns,
 };
 
 /// The maximum size of a request body of the API.
@@ -134,6 +134,9 @@ pub(crate) fn documented_routes() -> OpenApiRouter<Shared> {
         .routes(routes!(accounts::follow))
         .routes(routes!(accounts::set_token))
         .routes(routes!(providers::list))
+        .routes(routes!(provider_accounts::begin))
+        .routes(routes!(provider_accounts::finish))
+        .routes(routes!(provider_accounts::sign_out))
         .routes(routes!(agents::list))
         .routes(routes!(agents::show))
         .routes(routes!(agents::framework))
@@ -177,8 +180,8 @@ pub async fn serve<M: McpEndpoint>(
 ) -> std::io::Result<()> {
     let limits = ConnectionLimits::default();
     let shared = Shared::new(&options, &limits);
-    let pages = PagesOf { board: options.board.clone(), listener: listener.local_addr().ok() };
-    let watching = Box::pin(watch_access(shared.clone(), pages));
+    serve_sign_in_pages(&options.board, &options.gatekeeper, listener.local_addr().ok());
+    let watching = Box::pin(watch_access(shared.clone()));
     let router = router(&shared, mcp.clone());
     let dispatcher = Arc::new(Dispatcher { router, mcp, shared });
     let connections = Connections::new(limits);

@@ -18,6 +18,7 @@ mod limits;
 mod me;
 mod owners;
 mod problems;
+mod provider_accounts;
 mod readiness;
 mod recording_mcp;
 mod redirected_values;
