@@ -10,7 +10,7 @@ import { asMarkdown, type Entry, entriesOf, merged } from '../../data/chat/conve
 import { changeSession, useHistory, useLiveChat, useSession } from '../../data/chat/queries';
 import { beginTurn, retryFrom, rewriteMessage } from '../../data/chat/send';
 import { isOver } from '../../data/chat/turn';
-import { sessionToolsQuery } from '../../data/sessions';
+import { sessionToolsQuery } from '../../data/session/queries';
 import { AnswerView } from './AnswerView';
 import type { KnownTool, KnownTools } from './CallCard';
 import { chatName } from './ChatList';

@@ -8,6 +8,6 @@ export const screen: Screen = {
   about: 'Chats and connected MCP clients',
   routes: [
     { index: true, lazy: async () => ({ Component: (await import('./SessionsScreen')).SessionsScreen }) },
-    { path: ':id', lazy: async () => ({ Component: (await import('./SessionsScreen')).SessionsScreen }) },
+    { path: ':id', lazy: async () => ({ Component: (await import('./SessionPage')).SessionPage }) },
   ],
 };

@@ -1,0 +1,65 @@
+import { Button, Group, Modal, Select, Stack, TextInput } from '@mantine/core';
+import { type FormEvent, useState } from 'react';
+import { useNavigate } from 'react-router';
+import { ErrorPanel } from '../../components/states';
+import { createSession } from '../../data/chat/queries';
+import { useProviders } from '../../data/queries';
+
+/** Makes a session for a program or a chat. */
+export function NewSession({ onClose }: { onClose: () => void }) {
+  const [id, setId] = useState('');
+  const [title, setTitle] = useState('');
+  const [provider, setProvider] = useState<string | null>(null);
+  const [error, setError] = useState<unknown>();
+  const [isBusy, setBusy] = useState(false);
+  const providers = useProviders();
+  const navigate = useNavigate();
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    setBusy(true);
+    try {
+      const session = await createSession({ id: id.trim() || null, title: title.trim() || null, provider });
+      await navigate(`/sessions/${encodeURIComponent(session.id)}`);
+    } catch (refused) {
+      setError(refused);
+      setBusy(false);
+    }
+  };
+  return (
+    <Modal opened onClose={onClose} title="New session" closeButtonProps={{ 'aria-label': 'Close' }}>
+      <form onSubmit={(event) => void submit(event)}>
+        <Stack>
+          <TextInput
+            label="Title"
+            value={title}
+            onChange={(event) => setTitle(event.currentTarget.value)}
+            data-autofocus
+          />
+          <TextInput
+            label="Id"
+            description="Part of its address for MCP clients. Left empty, it is one that cannot be guessed."
+            value={id}
+            onChange={(event) => setId(event.currentTarget.value)}
+          />
+          <Select
+            label="Provider"
+            data={providers.data?.providers.map(({ name }) => name) ?? []}
+            value={provider}
+            onChange={setProvider}
+            clearable
+            clearButtonProps={{ 'aria-label': 'No provider' }}
+          />
+          {error !== undefined && <ErrorPanel error={error} />}
+          <Group justify="flex-end">
+            <Button variant="default" onClick={onClose}>
+              Cancel
+            </Button>
+            <Button type="submit" loading={isBusy}>
+              Make the session
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}
