@@ -1,10 +1,11 @@
 import './sessions.css';
-import { Anchor, Badge, Button, Group, ScrollArea, SegmentedControl, Table, Text, TextInput } from '@mantine/core';
+import { Anchor, Badge, Button, Group, SegmentedControl, Table, Text, TextInput } from '@mantine/core';
 import { IconPlus } from '@tabler/icons-react';
 import { useState } from 'react';
 import { Link, useSearchParams } from 'react-router';
 import { Ago } from '../../components/Ago';
 import { Page } from '../../components/Page';
+import { Wide } from '../../components/Wide';
 import { Empty, QueryState } from '../../components/states';
 import type { SessionView } from '../../data/chat/queries';
 import { useSessions } from '../../data/queries';
@@ -106,7 +107,7 @@ export function SessionsScreen() {
 
 function SessionTable({ sessions }: { sessions: SessionView[] }) {
   return (
-    <ScrollArea tabIndex={0} aria-label="Sessions" role="region" type="auto">
+    <Wide label="Sessions">
       <Table miw={640} highlightOnHover>
         <Table.Thead>
           <Table.Tr>
@@ -124,7 +125,7 @@ function SessionTable({ sessions }: { sessions: SessionView[] }) {
           ))}
         </Table.Tbody>
       </Table>
-    </ScrollArea>
+    </Wide>
   );
 }
 
