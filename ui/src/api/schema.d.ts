@@ -4,6 +4,50 @@
  */
 
 export interface paths {
+    "/api/v1/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show the caller
+         * @description The principal of the credentials, its role, and whether it sees all tools. A console asks this first: 401 means that it needs
+         *     an API key or a token.
+         */
+        get: operations["getMe"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Follow the board
+         * @description Server-sent events: what changes in the catalog, servers, calls, sessions and turns, as far as the caller may see it; for
+         *     operators also the configuration and the log messages of servers. The first event is `hello`. The id of an event rises: a
+         *     client that reconnects with it in `Last-Event-ID` gets all events since then after `hello`, or `reset` instead of it when some of
+         *     them are no longer known. A comment is sent every 15 seconds without an event.
+         */
+        get: operations["followBoard"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/servers": {
         parameters: {
             query?: never;
@@ -208,7 +252,8 @@ export interface paths {
          * @description Makes the entry of this name in `toolbox.tools` hold exactly this declaration: the text of the configuration file is edited,
          *     checked, written and applied before the response. Members that are absent are removed from the entry. A declaration that
          *     leaves out an argument with a `value` or with `hidden`, or gives it to callers, needs the `ETag` of the entry in `If-Match`:
-         *     who has not read the entry does not know of the argument. Needs the role admin.
+         *     who has not read the entry does not know of the argument. A value that the entry keeps does not go to another tool.
+         *     Needs the role admin.
          */
         put: operations["putDeclaration"];
         post?: never;
@@ -817,8 +862,8 @@ export interface paths {
         };
         /**
          * List accounts at servers
-         * @description Your own accounts at the servers where each user has one, signed in or not. An operator may list those of all owners.
-         *     Tokens are never shown.
+         * @description Your own accounts at the servers where each user has one, signed in or not. An operator may list those of the board and
+         *     of all owners. Tokens are never shown.
          */
         get: operations["listAccounts"];
         put?: never;
@@ -861,7 +906,8 @@ export interface paths {
         /**
          * Begin a sign-in
          * @description Opens a page on which you sign in at the server with your own account. Open its address in a browser within ten
-         *     minutes. Where the board has credentials, the page asks for the code.
+         *     minutes. Where the board has credentials, the page asks for the code. At a server whose account all callers share, an
+         *     administrator signs in for the board.
          */
         post: operations["beginSignIn"];
         delete?: never;
@@ -925,6 +971,69 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/providers/{provider}/sign-ins": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Begin a sign-in at a provider
+         * @description Signs the board in at a model provider with `auth: {kind: oauth}`. Open `url` in a browser. The browser comes back to
+         *     `redirect_uri` on the machine of the person; send the address that it ends at as the answer within ten minutes. Needs
+         *     the role admin.
+         */
+        post: operations["beginProviderSignIn"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/providers/{provider}/sign-ins/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Finish a sign-in at a provider
+         * @description Takes the answer of the authorization server: the address that the browser ended at, or the code that a page showed. It
+         *     can be sent once, by the person who began the sign-in. Needs the role admin.
+         */
+        post: operations["finishProviderSignIn"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/providers/{provider}/account": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Sign out of a provider
+         * @description Revokes the tokens of a credential where its authorization server takes that, and forgets them. Needs the role admin.
+         */
+        delete: operations["signOutOfProvider"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1121,6 +1230,11 @@ export interface components {
             max_instances?: number | null;
             rate?: string | null;
         };
+        /**
+         * @description Where the identity of a caller comes from.
+         * @enum {string}
+         */
+        AccessKind: "open" | "key" | "token";
         /** @description What a key grants. `null` restricts nothing; an empty list grants nothing. */
         AccessView: {
             /**
@@ -1165,6 +1279,8 @@ export interface components {
         /** @description Accounts at MCP servers. */
         AccountList: {
             accounts: components["schemas"]["AccountView"][];
+            /** @description With `all=true`: the accounts of the board at model providers. */
+            providers?: components["schemas"]["ProviderAccountView"][];
         };
         /** @description A token that was issued beforehand. */
         AccountToken: {
@@ -1181,7 +1297,7 @@ export interface components {
              */
             owner: string;
             /**
-             * @description `active`, `renewing`, `needs_sign_in`, `orphaned` or `locked`.
+             * @description `active`, `renewing`, `needs_sign_in`, `orphaned`, `locked` or `automatic`.
              * @example active
              */
             state: string;
@@ -1343,6 +1459,189 @@ export interface components {
             /** @enum {string} */
             type: "tool_call";
         };
+        /** @description One event of the board. */
+        BoardEvent: {
+            /** Format: int64 */
+            catalog_revision: number;
+            /**
+             * Format: int64
+             * @description Counts the configurations that have been in force since the start.
+             */
+            config_revision: number;
+            /**
+             * Format: int64
+             * @description The time in milliseconds since 1970.
+             */
+            at_ms: number;
+            /** @enum {string} */
+            type: "hello";
+        } | {
+            /** Format: int64 */
+            catalog_revision: number;
+            /**
+             * Format: int64
+             * @description Counts the configurations that have been in force since the start.
+             */
+            config_revision: number;
+            /**
+             * Format: int64
+             * @description The time in milliseconds since 1970.
+             */
+            at_ms: number;
+            /** @enum {string} */
+            type: "reset";
+        } | {
+            /** Format: int64 */
+            revision: number;
+            added: string[];
+            /** @description Empty for a caller whose access is narrowed. */
+            removed: string[];
+            /** @description Tools whose definition or limits have changed. */
+            changed: string[];
+            /** Format: int64 */
+            at_ms: number;
+            /** @enum {string} */
+            type: "catalog";
+        } | {
+            name: string;
+            /** @description `ready`, `connecting`, `unavailable`, or `removed` if it is no longer configured. */
+            state: string;
+            /** @description Why the server is unavailable. */
+            error: string | null;
+            /** @description How to repair the error, if that is known. */
+            hint: string | null;
+            /** @description The number of tools that policy admits. */
+            tools: number;
+            /** @description The number of tools that the server lists. */
+            offered_tools: number;
+            /**
+             * Format: int64
+             * @description Since when the server is in this state, in milliseconds since 1970.
+             */
+            since_ms: number;
+            /** @enum {string} */
+            type: "server";
+        } | {
+            /** @description The id of the call, and of its record when it has ended. */
+            id: string;
+            /** @description The canonical name of the tool. */
+            tool: string;
+            /** @description The session in which the call is made. */
+            session: string | null;
+            /** @description The interface that the call came through: `cli`, `http`, `mcp` or `turn`. */
+            face: string;
+            /** Format: int64 */
+            at_ms: number;
+            /** @enum {string} */
+            type: "call_started";
+        } | {
+            /** @description The id of the record. For the next page, use the last one of this page as `before`. */
+            id: string;
+            /**
+             * Format: date-time
+             * @description When the call started, an RFC 3339 timestamp.
+             */
+            started_at: string;
+            /** @description The session in which the call was made. */
+            session: string | null;
+            /** @description The interface that the call came through: `cli`, `http`, `mcp` or `turn`. */
+            face: string;
+            /** @description The tool name that the caller used. */
+            requested: string;
+            /** @description The canonical name of the tool, if it exists. */
+            tool: string | null;
+            /** @description The server of the tool, if it exists. */
+            server: string | null;
+            /**
+             * Format: int64
+             * @description The revision of the catalog in which the name was looked up.
+             */
+            revision: number;
+            policy: components["schemas"]["RecordedPolicyView"] | null;
+            /** @description A digest of the arguments. Equal arguments have equal digests. */
+            argument_digest: string;
+            /** @description `ok`, `tool_error`, or the kind of the problem with which the call failed. */
+            outcome: string;
+            /** @description The error message, of the call or of the tool. */
+            message: string | null;
+            /** Format: double */
+            wait_ms: number;
+            /** Format: double */
+            run_ms: number;
+            /** Format: int64 */
+            result_bytes: number;
+            /** @description The handle of the stored result, if it was too large for the response. */
+            result_handle: string | null;
+            /** @description The principal that made the call: `local`, `key:` and the id of a key, or `jwt:` and the subject of a token. */
+            principal: string | null;
+            /**
+             * @description The person behind the principal, whichever program they use: `local`, `user:` and the label of a key, `key:` and the
+             *     id of a key without one, or `jwt:` and the issuer and subject of a token.
+             */
+            person: string | null;
+            /** @description The owner of the session: the principal, unless it acted in the session of another one. */
+            owner: string | null;
+            /** @description The name of the API key. */
+            key: string | null;
+            /** @description The name that the MCP client reported. */
+            client: string | null;
+            /** @description The version that the MCP client reported. */
+            client_version: string | null;
+            /** @description The agent profile under which the call was made. */
+            agent: string | null;
+            /** @description The arguments, if `record.arguments` of the tool is set. */
+            arguments?: components["schemas"]["RecordedContentView"];
+            /** @description The result, if `record.results` of the tool is set. */
+            result?: components["schemas"]["RecordedContentView"];
+            /** @enum {string} */
+            type: "call_ended";
+        } | {
+            id: string;
+            change: components["schemas"]["SessionTransition"];
+            /** Format: int64 */
+            tools_revision: number;
+            /** @enum {string} */
+            type: "session";
+        } | {
+            session: string;
+            id: string;
+            /** @description `running`, `completed`, `cancelled`, `failed` or `limited`. */
+            status: string;
+            /** @enum {string} */
+            type: "turn";
+        } | {
+            /**
+             * Format: int64
+             * @description The number of the configuration in force.
+             */
+            revision: number;
+            outcome: components["schemas"]["ConfigOutcome"];
+            /** @description Why it was refused. */
+            error: string | null;
+            /** Format: int64 */
+            at_ms: number;
+            /** @enum {string} */
+            type: "config";
+        } | {
+            server: string;
+            /** @description The MCP level, such as `info` or `error`. */
+            level: string;
+            text: string;
+            /** @enum {string} */
+            type: "server_log";
+        };
+        /** @description One server-sent event of the stream of the board, field by field. */
+        BoardStreamEvent: {
+            /** @description The `type` of the event. */
+            event: string;
+            /** @description Rises with each event, also over restarts of the board. */
+            id: string;
+            /**
+             * @description JSON. Its `type` is the name of the event.
+             * @example {"type":"session","id":"work","change":"changed","tools_revision":8}
+             */
+            data: string;
+        };
         /** @description The body of a request that calls a tool. */
         CallBody: {
             /** @description The arguments of the tool, by the schema in `GET /api/v1/tools/{name}`. If absent, an empty object. */
@@ -1394,6 +1693,11 @@ export interface components {
             line?: number;
             column?: number;
         };
+        /**
+         * @description What became of a configuration.
+         * @enum {string}
+         */
+        ConfigOutcome: "applied" | "refused";
         /** @description One value and where it was set. */
         ConfigValueView: {
             /**
@@ -1614,6 +1918,30 @@ export interface components {
              * @example 60/min
              */
             rate: string | null;
+        };
+        /** @description Who the credentials of a request belong to, and what they permit. */
+        MeView: {
+            /**
+             * @description `local`, `key:` and the id of a key, or `jwt:` and the subject of a token. Records of calls and sessions name it.
+             * @example local
+             */
+            principal: string;
+            /** @description The name of the key or of the token's subject, if one is known. */
+            name: string | null;
+            /** @description The person behind the principal, whichever program they use. */
+            person: string;
+            /** @description `client`, `operator` or `admin`: the role that decides which operations are permitted. */
+            role: string;
+            /** @description Where the identity comes from. */
+            access: components["schemas"]["AccessKind"];
+            /** @description Whether the credentials grant only some of the tools. Then lists leave out the others. */
+            narrowed: boolean;
+            /** @description Whether the caller sees all tools and what other callers do with them. */
+            oversees: boolean;
+            /** @description The version of the board. */
+            version: string;
+            /** @description How tools are exposed to MCP clients by default: `legacy`, `static` or `dynamic`. */
+            exposure: string;
         };
         /** @description One message of a conversation. */
         Message: {
@@ -1896,9 +2224,96 @@ export interface components {
              */
             retry_after?: number | null;
         };
+        /** @description A credential of a model provider that is a sign-in or the token file of another program. Tokens are never shown. */
+        ProviderAccountView: {
+            /** @example google */
+            provider: string;
+            /** @example default */
+            credential: string;
+            /**
+             * @description `active`, `renewing`, `needs_sign_in`, `orphaned` or `locked`.
+             * @example active
+             */
+            state: string;
+            /** @description Why it is in this state, if there is a reason to give. */
+            reason: string | null;
+            /** @description The authorization server that issued its tokens. */
+            issuer: string | null;
+            scopes: string[];
+            /** @description When its token expires. */
+            expires_at: string | null;
+            /** @description Whether its token is renewed without a sign-in. */
+            is_renewed: boolean;
+        };
         /** @description All model providers, the configured ones first. */
         ProviderList: {
             providers: components["schemas"]["ProviderView"][];
+        };
+        /** @description The answer of an authorization server. */
+        ProviderSignInAnswer: {
+            /** @description The address that the browser ended at, or the code that a page showed. */
+            answer: string;
+        };
+        /** @description What a sign-in at a provider is for. */
+        ProviderSignInBody: {
+            /**
+             * @description The name of the credential; without it, the default one. A new name is a further sign-in.
+             * @example work
+             */
+            credential?: string | null;
+            /**
+             * Format: int32
+             * @description The port at which your machine waits for the browser. Used where the configuration has no `redirect_port`.
+             * @example 8765
+             */
+            port?: number | null;
+        };
+        /** @description A sign-in at a provider that waits for its answer. */
+        ProviderSignInView: {
+            /** @example google */
+            provider: string;
+            /** @example default */
+            credential: string;
+            /** @description The id of the sign-in. */
+            id: string;
+            /**
+             * @description The page of the authorization server, for a browser.
+             * @example https://login.example.com/authorize?client_id=my-client
+             */
+            url: string;
+            /**
+             * @description Where the browser comes back to, on the machine of the person.
+             * @example http://127.0.0.1:8765/callback
+             */
+            redirect_uri: string;
+            /**
+             * Format: int64
+             * @description When it can no longer be finished, in milliseconds since 1970.
+             */
+            expires_at_ms: number;
+        };
+        /** @description The result of a sign-out. */
+        ProviderSignOutView: {
+            /** @example google */
+            provider: string;
+            /** @example default */
+            credential: string;
+            /** @description Whether there was an account. */
+            signed_out: boolean;
+            /** @description Whether its tokens were revoked at the authorization server. */
+            revoked: boolean;
+            /** @description Why they could not be revoked, if they should have been. */
+            not_revoked?: string | null;
+        };
+        /** @description A finished sign-in at a provider. */
+        ProviderSignedInView: {
+            /** @example google */
+            provider: string;
+            /** @example default */
+            credential: string;
+            /** @example https://login.example.com */
+            issuer: string;
+            scopes: string[];
         };
         /** @description A model provider. */
         ProviderView: {
@@ -2186,6 +2601,23 @@ export interface components {
              * @description How long connecting and listing took.
              */
             connect_ms: number | null;
+            /**
+             * Format: int64
+             * @description Since when the server is in this state, in milliseconds since 1970.
+             */
+            since_ms: number;
+            /**
+             * Format: int64
+             * @description When it could last not be reached, in this run of the board.
+             */
+            last_error_at_ms: number | null;
+            /**
+             * Format: int64
+             * @description When the next connection attempt begins, if it waits for one.
+             */
+            retry_at_ms: number | null;
+            /** @description The number of calls of its tools that wait or run. */
+            in_flight: number;
             /** @description Why the server is unavailable. */
             error: string | null;
             /** @description How to repair the error, if that is known. */
@@ -2246,6 +2678,23 @@ export interface components {
              * @description How long connecting and listing took.
              */
             connect_ms: number | null;
+            /**
+             * Format: int64
+             * @description Since when the server is in this state, in milliseconds since 1970.
+             */
+            since_ms: number;
+            /**
+             * Format: int64
+             * @description When it could last not be reached, in this run of the board.
+             */
+            last_error_at_ms: number | null;
+            /**
+             * Format: int64
+             * @description When the next connection attempt begins, if it waits for one.
+             */
+            retry_at_ms: number | null;
+            /** @description The number of calls of its tools that wait or run. */
+            in_flight: number;
             /** @description Why the server is unavailable. */
             error: string | null;
             /** @description How to repair the error, if that is known. */
@@ -2314,11 +2763,42 @@ export interface components {
             /** @description The revision. */
             id: string;
             /**
-             * @description JSON with `tools_revision`. For a step also `cause` (`session` or `catalog`), the names in `added`, `removed` and
-             *     `changed` (other definition), and `at_ms`.
-             * @example {"tools_revision":8}
+             * @description JSON. Its `type` is the name of the event.
+             * @example {"type":"current","tools_revision":8}
              */
             data: string;
+        };
+        /** @description The JSON of an event in the stream of revisions. */
+        SessionEventData: {
+            /** Format: int64 */
+            tools_revision: number;
+            /** @enum {string} */
+            type: "current";
+        } | {
+            /** Format: int64 */
+            tools_revision: number;
+            /**
+             * @description `session` for a change of the session, `catalog` for a change of servers or configuration, `access` for a change of
+             *     what its owner may use.
+             */
+            cause: string;
+            /** @description The exposed names of new tools. */
+            added: string[];
+            removed: string[];
+            /** @description Tools whose definition has changed. */
+            changed: string[];
+            /**
+             * Format: int64
+             * @description The time in milliseconds since 1970.
+             */
+            at_ms: number;
+            /** @enum {string} */
+            type: "revision";
+        } | {
+            /** Format: int64 */
+            tools_revision: number;
+            /** @enum {string} */
+            type: "reset";
         };
         /** @description All sessions that the caller may see. */
         SessionList: {
@@ -2372,6 +2852,11 @@ export interface components {
             exposure: string;
             toolsets: components["schemas"]["SessionToolset"][];
         };
+        /**
+         * @description What happened to a session.
+         * @enum {string}
+         */
+        SessionTransition: "created" | "changed" | "ended";
         /** @description A session of a chat or of a connected MCP client. */
         SessionView: {
             id: string;
@@ -2898,6 +3383,21 @@ export interface components {
             status: string;
             /**
              * Format: int64
+             * @description When it began, in milliseconds since 1970.
+             */
+            started_at_ms: number;
+            /** @description The provider that it asked last. */
+            provider?: string | null;
+            /** @description The model that it asked last. */
+            model?: string | null;
+            /**
+             * Format: int64
+             * @description The revision of the tools that the model was given last. The session may have a newer one: that is for the next
+             *     turn, unless it is applied now.
+             */
+            tools_revision?: number | null;
+            /**
+             * Format: int64
              * @description The number of its events.
              */
             events: number;
@@ -3103,6 +3603,15 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description The credential has no sign-in, or the sign-in failed. */
+        ProviderAccountRefused: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description The body does not fit the schema, or names something that this session does not have. Nothing was changed. */
         Refused: {
             headers: {
@@ -3267,6 +3776,15 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description No provider of that name is known, it has no such credential, or there is no such sign-in. */
+        UnknownProviderAccount: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description There is no such record, it is no longer kept, or it is not yours. */
         UnknownRecord: {
             headers: {
@@ -3356,6 +3874,67 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    getMe: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The caller. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MeView"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            503: components["responses"]["Starting"];
+        };
+    };
+    followBoard: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The subjects of the events, separated by commas. If absent or empty, all.
+                 * @example [
+                 *       "catalog",
+                 *       "server"
+                 *     ]
+                 */
+                topics?: ("catalog" | "server" | "call" | "session" | "turn" | "config" | "server_log")[];
+                /** @description Whether the stream stays open for later events. Otherwise it ends after the events that are there already. */
+                follow?: boolean;
+            };
+            header?: {
+                /** @description The id of the last event that the client received. */
+                "Last-Event-ID"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The stream. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": components["schemas"]["BoardStreamEvent"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            503: components["responses"]["Starting"];
+        };
+    };
     listServers: {
         parameters: {
             query?: never;
@@ -5223,7 +5802,10 @@ export interface operations {
     listAccounts: {
         parameters: {
             query?: {
-                /** @description Whether the accounts of all owners are listed. Needs the role operator. */
+                /**
+                 * @description Whether the accounts of the board, at servers and model providers, and those of all owners are listed. Needs the
+                 *     role operator.
+                 */
                 all?: boolean;
             };
             header?: never;
@@ -5250,7 +5832,14 @@ export interface operations {
     };
     signOut: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description `board` means the account of the board, which lists the tools of a server at which each user has an account. Needs
+                 *     the role admin. Without it, the account that your calls use is meant.
+                 * @example board
+                 */
+                owner?: "board";
+            };
             header?: never;
             path: {
                 /**
@@ -5283,7 +5872,14 @@ export interface operations {
     };
     beginSignIn: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description `board` means the account of the board, which lists the tools of a server at which each user has an account. Needs
+                 *     the role admin. Without it, the account that your calls use is meant.
+                 * @example board
+                 */
+                owner?: "board";
+            };
             header?: never;
             path: {
                 /**
@@ -5353,7 +5949,14 @@ export interface operations {
     };
     setAccountToken: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description `board` means the account of the board, which lists the tools of a server at which each user has an account. Needs
+                 *     the role admin. Without it, the account that your calls use is meant.
+                 * @example board
+                 */
+                owner?: "board";
+            };
             header?: never;
             path: {
                 /**
@@ -5412,6 +6015,133 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             503: components["responses"]["Starting"];
+        };
+    };
+    beginProviderSignIn: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The name of a model provider.
+                 * @example google
+                 */
+                provider: string;
+            };
+            cookie?: never;
+        };
+        /** @description The credential, and the port at which the browser is awaited. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProviderSignInBody"];
+            };
+        };
+        responses: {
+            /** @description The sign-in. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProviderSignInView"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["UnknownProviderAccount"];
+            408: components["responses"]["BodyLate"];
+            409: components["responses"]["ProviderAccountRefused"];
+            413: components["responses"]["BodyTooLarge"];
+            415: components["responses"]["NotJson"];
+            422: components["responses"]["WrongShape"];
+            500: components["responses"]["StoreFaulted"];
+            503: components["responses"]["StoreUnavailable"];
+        };
+    };
+    finishProviderSignIn: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The name of the provider.
+                 * @example google
+                 */
+                provider: string;
+                /**
+                 * @description The id of the sign-in.
+                 * @example u7Fq
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        /** @description The answer. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProviderSignInAnswer"];
+            };
+        };
+        responses: {
+            /** @description The account. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProviderSignedInView"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["UnknownProviderAccount"];
+            408: components["responses"]["BodyLate"];
+            409: components["responses"]["ProviderAccountRefused"];
+            413: components["responses"]["BodyTooLarge"];
+            415: components["responses"]["NotJson"];
+            422: components["responses"]["WrongShape"];
+            500: components["responses"]["StoreFaulted"];
+            503: components["responses"]["StoreUnavailable"];
+        };
+    };
+    signOutOfProvider: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The name of the credential; without it, the default one.
+                 * @example work
+                 */
+                credential?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The name of a model provider.
+                 * @example google
+                 */
+                provider: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Whether there was an account. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProviderSignOutView"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["UnknownProviderAccount"];
+            500: components["responses"]["StoreFaulted"];
+            503: components["responses"]["StoreUnavailable"];
         };
     };
     listAgents: {

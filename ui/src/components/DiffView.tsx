@@ -1,4 +1,5 @@
 import './diff.css';
+import { VisuallyHidden } from '@mantine/core';
 import { diffLines, hunks } from './diff';
 
 const MARKS = { same: ' ', added: '+', removed: '−' };
@@ -17,7 +18,7 @@ export function DiffView({ before, after, label }: { before: string; after: stri
         ) : (
           <span key={index} className="diff-line" data-kind={line.kind}>
             <span aria-hidden="true">{MARKS[line.kind]} </span>
-            <span className="visually-hidden">{WORDS[line.kind]}</span>
+            <VisuallyHidden component="span">{WORDS[line.kind]}</VisuallyHidden>
             {line.text}
             {'\n'}
           </span>

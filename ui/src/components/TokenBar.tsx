@@ -1,4 +1,5 @@
 import './token-bar.css';
+import { VisuallyHidden } from '@mantine/core';
 
 interface TokenBarProps {
   tokens: number;
@@ -18,7 +19,7 @@ export function TokenBar({ tokens, most, isExact, label }: TokenBarProps) {
         <span className="token-fill" data-estimate={!isExact || undefined} style={{ width: `${share}%` }} />
       </span>
       <span className="token-number">
-        {label && <span className="visually-hidden">{label}: </span>}
+        {label && <VisuallyHidden component="span">{label}: </VisuallyHidden>}
         {isExact ? '' : '~'}
         {tokens}
       </span>

@@ -1,4 +1,4 @@
-import { Alert, Anchor, Button, Group, Menu, Text, Title } from '@mantine/core';
+import { Alert, Anchor, Button, Group, Menu, Text, Title, VisuallyHidden } from '@mantine/core';
 import { IconArrowDown, IconDownload, IconPlugConnectedX } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useMemo, useState } from 'react';
@@ -202,11 +202,7 @@ function Announcer({ entries, isRunning }: { entries: Entry[]; isRunning: boolea
     last?.kind === 'answer'
       ? last.turn.steps.flatMap((step) => (step.kind === 'text' ? [step.text] : [])).join(' ')
       : '';
-  return (
-    <div className="visually-hidden" role="status">
-      {isRunning ? 'The model answers' : said.slice(-500)}
-    </div>
-  );
+  return <VisuallyHidden role="status">{isRunning ? 'The model answers' : said.slice(-500)}</VisuallyHidden>;
 }
 
 function Export({ id, name, entries }: { id: string; name: string; entries: Entry[] }) {
