@@ -2,6 +2,7 @@
 
 mod agent;
 mod auth;
+mod auth_remote;
 mod calls;
 mod calls_export;
 mod calls_follow;

@@ -76,16 +76,11 @@ impl Remote {
         path: &[&str],
         query: &[(&str, String)],
     ) -> Result<T, Failure> {
-        self.read(self.http.get(self.at_query(path, query)?)).await
-    }
-
-    /// Sends a request without a body.
-    pub(crate) async fn post_query<T: DeserializeOwned>(
-        &self,
-        path: &[&str],
-        query: &[(&str, String)],
-    ) -> Result<T, Failure> {
-        self.read(self.http.post(self.at_query(path, query)?)).await
+        let mut url = self.at_named(path)?;
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        self.read(self.http.get(url)).await
     }
 
     pub(crate) async fn post<T: DeserializeOwned>(
@@ -102,7 +97,11 @@ impl Remote {
         query: &[(&str, String)],
         body: &impl Serialize,
     ) -> Result<T, Failure> {
-        self.read(self.http.patch(self.at_query(path, query)?).json(body)).await
+        let mut url = self.at_named(path)?;
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        self.read(self.http.patch(url).json(body)).await
     }
 
     pub(crate) async fn put<T: DeserializeOwned>(
@@ -148,19 +147,17 @@ impl Remote {
     pub(crate) async fn put_only(
         &self,
         path: &[&str],
-        query: &[(&str, String)],
         body: &impl Serialize,
     ) -> Result<(), Failure> {
-        self.send(self.http.put(self.at_query(path, query)?).json(body)).await.map(drop)
+        self.send(self.http.put(self.at_named(path)?).json(body)).await.map(drop)
     }
 
     /// Deletes something; the response says what was there.
     pub(crate) async fn delete_for<T: DeserializeOwned>(
         &self,
         path: &[&str],
-        query: &[(&str, String)],
     ) -> Result<T, Failure> {
-        self.read(self.http.delete(self.at_query(path, query)?)).await
+        self.read(self.http.delete(self.at_named(path)?)).await
     }
 
     pub(crate) async fn delete(&self, path: &[&str]) -> Result<(), Failure> {
@@ -173,7 +170,11 @@ impl Remote {
         path: &[&str],
         query: &[(&str, String)],
     ) -> Result<RemoteLines, Failure> {
-        let response = self.send(self.http.get(self.at_query(path, query)?)).await?;
+        let mut url = self.at_named(path)?;
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        let response = self.send(self.http.get(url)).await?;
         Ok(RemoteLines { response, address: self.base.to_string() })
     }
 
@@ -199,14 +200,6 @@ impl Remote {
             Some(name) => Err(Failure::usage(format!("no session and no tool is called '{name}'"))),
             None => Ok(self.at(path)),
         }
-    }
-
-    fn at_query(&self, path: &[&str], query: &[(&str, String)]) -> Result<reqwest::Url, Failure> {
-        let mut url = self.at_named(path)?;
-        if !query.is_empty() {
-            url.query_pairs_mut().extend_pairs(query);
-        }
-        Ok(url)
     }
 
     fn at(&self, path: &[&str]) -> reqwest::Url {

@@ -12,6 +12,7 @@ use crate::origin_check::names_this_machine;
 use crate::problem::ProblemResponse;
 use crate::server_state::Shared;
 use crate::trustgraph_socket;
+use crate::workbench;
 
 const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
 
@@ -31,7 +32,11 @@ pub(crate) async fn admit<B>(
     if request.uri().path() == CHAT_MESSAGE_PATH && may_report(shared, is_peer_local, request) {
         return Ok(AuthDecision::Public);
     }
-    let Some(needed) = needed_role(request.method(), request.uri().path()) else {
+    let (method, path) = (request.method(), request.uri().path());
+    if workbench::is_page(method, path, request.headers()) {
+        return Ok(AuthDecision::Public);
+    }
+    let Some(needed) = needed_role(method, path) else {
         return Ok(AuthDecision::Public);
     };
     let principal = authenticate(shared, request.headers()).await?;
@@ -79,7 +84,7 @@ fn needed_role(method: &Method, path: &str) -> Option<Role> {
         // These pages check the person themselves.
         || path.starts_with(crate::connect::PAGES)
         || path == crate::connect::CALLBACK
-        || matches!(path, "/" | "/healthz" | "/readyz" | "/api/v1/openapi.json" | "/api/v1/docs")
+        || matches!(path, "/healthz" | "/readyz" | "/api/v1/openapi.json" | "/api/v1/docs")
         // Its first frame carries the credentials.
         || path == trustgraph_socket::PATH;
     if is_public {
@@ -97,7 +102,7 @@ fn needed_role(method: &Method, path: &str) -> Option<Role> {
             | ["api", "v1", "tools", _, "declaration", ..]
             | ["api", "v1", "servers", _, ..]
     );
-    if matches!(*parts, ["api", "v1", "keys", ..] | ["api", "v1", "providers", _, ..]) {
+    if matches!(*parts, ["api", "v1", "keys", ..]) {
         return Some(Role::Admin);
     }
     let changes = matches!(*method, Method::PUT | Method::PATCH | Method::DELETE);
@@ -184,9 +189,6 @@ mod tests {
             (Method::POST, "/api/v1/servers/a/reconnect", Some(Role::Operator)),
             (Method::GET, "/api/v1/config", Some(Role::Operator)),
             (Method::GET, "/api/v1/sources", Some(Role::Operator)),
-            (Method::GET, "/api/v1/providers", Some(Role::Client)),
-            (Method::POST, "/api/v1/providers/a/sign-ins", Some(Role::Admin)),
-            (Method::DELETE, "/api/v1/providers/a/account", Some(Role::Admin)),
             (Method::DELETE, "/api/v1/sessions/a", Some(Role::Client)),
             (Method::GET, "/api/v1/calls", Some(Role::Client)),
             (Method::GET, "/api/v1/calls/export", Some(Role::Operator)),

@@ -26,6 +26,7 @@ use crate::mcp::{self, BodyChunk, McpEndpoint};
 use crate::origin_check::{RESOURCE_POLICY, forbidden, hardened};
 use crate::server_state::Shared;
 use crate::stream_auth::{Credentials, Leased};
+use crate::workbench;
 
 /// Responds to all requests: checks them, and passes them to the MCP endpoint or to the router.
 #[derive(Debug)]
@@ -68,7 +69,10 @@ impl<M: McpEndpoint> Dispatcher<M> {
         let policy = self.shared.hosts.current();
         let is_page = is_allowed_page(&policy, request.headers());
         let authority = request.uri().authority();
-        let refusal = if connect::is_page(request.method(), request.uri().path()) {
+        let path = request.uri().path();
+        let is_opened_by_people = connect::is_page(request.method(), path)
+            || workbench::is_page(request.method(), path, request.headers());
+        let refusal = if is_opened_by_people {
             policy.page_refusal(request.headers(), authority)
         } else {
             policy.refusal(request.headers(), authority)

@@ -137,7 +137,7 @@ impl From<PathRejection> for ProblemResponse {
     }
 }
 
-pub(crate) async fn not_found(uri: Uri) -> ProblemResponse {
+pub(crate) fn not_found(uri: &Uri) -> ProblemResponse {
     let detail = format!("there is nothing at {}", uri.path());
     ProblemResponse::new("not_found", StatusCode::NOT_FOUND, detail)
 }

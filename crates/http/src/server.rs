@@ -40,12 +40,12 @@ use crate::problem::ProblemResponse;
 use crate::request_body::{Timed, Unread, announced};
 use crate::self_waking::SelfWaking;
 use crate::server_state::{ServeOptions, Shared};
-use crate::sign_in_pages::serve_sign_in_pages;
+use crate::sign_in_pages::PagesOf;
 use crate::{
-    accounts, agents, authorize, board_events, call_records, calls, config, connect,
-    content_checks, declarations, health, history, inspect, keys, mcp, me, openapi, page, problem,
-    provider_accounts, providers, server_entries, session_events, session_render, session_tools,
-    sessions, sources, tooling_gateway, trustgraph, trustgraph_socket, turns,
+    accounts, agents, api_docs, authorize, board_events, call_records, calls, config, connect,
+    content_checks, declarations, health, history, inspect, keys, mcp, me, openapi, problem,
+    providers, server_entries, session_events, session_render, session_tools, sessions, sources,
+    tooling_gateway, trustgraph, trustgraph_socket, turns, workbench,
 };
 
 /// The maximum size of a request body of the API.
@@ -67,7 +67,6 @@ fn router<M: McpEndpoint>(shared: &Shared, mcp: Arc<M>) -> Router {
 fn api(shared: &Shared) -> Router<Shared> {
     let (documented, _document) = documented_routes().split_for_parts();
     documented
-        .route("/", get(page::index))
         .route("/.well-known/oauth-protected-resource", get(authorize::resource_metadata))
         .route("/.well-known/oauth-protected-resource/{*path}", get(authorize::resource_metadata))
         .route("/connect/{flow}", get(connect::show).post(connect::submit))
@@ -80,7 +79,7 @@ fn api(shared: &Shared) -> Router<Shared> {
         .route("/trustgraph/api/v1/config", post(trustgraph::config))
         .route("/trustgraph/api/v1/flow/{flow}/service/{service}", post(trustgraph::flow_service))
         .route(trustgraph_socket::PATH, get(trustgraph_socket::socket))
-        .fallback(problem::not_found)
+        .fallback(workbench::serve)
         .method_not_allowed_fallback(problem::method_not_allowed)
         .layer(DefaultBodyLimit::max(MAX_CONVERSATION_BYTES))
         .layer(axum::middleware::from_fn_with_state(shared.clone(), bound_bodies))
@@ -134,9 +133,6 @@ pub(crate) fn documented_routes() -> OpenApiRouter<Shared> {
         .routes(routes!(accounts::follow))
         .routes(routes!(accounts::set_token))
         .routes(routes!(providers::list))
-        .routes(routes!(provider_accounts::begin))
-        .routes(routes!(provider_accounts::finish))
-        .routes(routes!(provider_accounts::sign_out))
         .routes(routes!(agents::list))
         .routes(routes!(agents::show))
         .routes(routes!(agents::framework))
@@ -144,7 +140,7 @@ pub(crate) fn documented_routes() -> OpenApiRouter<Shared> {
         .routes(routes!(health::readyz))
         .routes(routes!(health::metrics))
         .routes(routes!(openapi::document))
-        .routes(routes!(page::api_docs))
+        .routes(routes!(api_docs::api_docs))
 }
 
 /// Refuses a body that is announced as too large before it is sent. A body of unknown length is cut off at the limit, and
@@ -180,8 +176,8 @@ pub async fn serve<M: McpEndpoint>(
 ) -> std::io::Result<()> {
     let limits = ConnectionLimits::default();
     let shared = Shared::new(&options, &limits);
-    serve_sign_in_pages(&options.board, &options.gatekeeper, listener.local_addr().ok());
-    let watching = Box::pin(watch_access(shared.clone()));
+    let pages = PagesOf { board: options.board.clone(), listener: listener.local_addr().ok() };
+    let watching = Box::pin(watch_access(shared.clone(), pages));
     let router = router(&shared, mcp.clone());
     let dispatcher = Arc::new(Dispatcher { router, mcp, shared });
     let connections = Connections::new(limits);

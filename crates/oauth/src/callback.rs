@@ -22,13 +22,12 @@ const LAST_PAGE: Duration = Duration::from_secs(2);
 
 /// A page that waits for the browser.
 #[derive(Debug)]
-pub struct CallbackListener {
+pub(crate) struct CallbackListener {
     listener: TcpListener,
     /// The same port of the IPv6 loopback address, to which `localhost` may lead.
     second: Option<TcpListener>,
     path: String,
-    /// The address that the browser comes back to.
-    pub redirect_uri: String,
+    pub(crate) redirect_uri: String,
 }
 
 #[derive(Debug, Clone)]
@@ -40,7 +39,7 @@ struct CallbackState {
 
 impl CallbackListener {
     /// Listens at the configured port, or at any.
-    pub async fn bind(redirect: &LoopbackRedirect) -> Result<Self, ConnectError> {
+    pub(crate) async fn bind(redirect: &LoopbackRedirect) -> Result<Self, ConnectError> {
         let failed = |error: std::io::Error| no_port(redirect, &error);
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, redirect.port.unwrap_or(0)));
         let listener = TcpListener::bind(address).await.map_err(failed)?;
@@ -57,7 +56,7 @@ impl CallbackListener {
     }
 
     /// Serves the page until a response with this `state` arrives. Others are refused.
-    pub async fn wait(self, state: &str) -> Result<AuthorizationResponse, ConnectError> {
+    pub(crate) async fn wait(self, state: &str) -> Result<AuthorizationResponse, ConnectError> {
         let (callbacks, mut answers) = mpsc::channel(1);
         let done = CancellationToken::new();
         let expected = CallbackState { state: state.into(), callbacks };

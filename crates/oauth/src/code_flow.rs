@@ -57,7 +57,7 @@ impl std::fmt::Debug for CodeFlow {
 
 impl CodeFlow {
     /// A sign-in at an issuer that the configuration describes. `url` is the address that the tokens are for.
-    pub async fn described(
+    pub fn described(
         id: GrantId,
         url: &Url,
         issuer: &DescribedIssuer,
@@ -69,7 +69,7 @@ impl CodeFlow {
         Self::new(FlowTarget {
             id,
             tokens,
-            server: AuthorizationServer::described(issuer).await?,
+            server: AuthorizationServer::described(issuer)?,
             client,
             url: url.clone(),
             redirect_uri: redirect_uri.to_owned(),

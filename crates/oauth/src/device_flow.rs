@@ -17,8 +17,7 @@ use crate::grant::Grant;
 use crate::token_request::{TokenFailure, printable};
 use crate::token_store::TokenStore;
 
-/// The grant type of this flow.
-pub(crate) const DEVICE_GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
+const GRANT_TYPE: &str = "urn:ietf:params:oauth:grant-type:device_code";
 /// The pause between questions if the authorization server names none, and how much `slow_down` adds.
 const PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
@@ -57,19 +56,17 @@ impl DeviceFlow {
         issuer: &DescribedIssuer,
         tokens: Arc<dyn TokenStore>,
     ) -> Result<Self, ConnectError> {
-        let server = AuthorizationServer::described(issuer).await?;
+        let server = AuthorizationServer::described(issuer)?;
         let client =
             FlowClient { id: issuer.client_id.clone(), secret: issuer.client_secret.clone() };
-        Self::begin(id, url, server, client, "", issuer.scopes.clone(), tokens).await
+        Self::begin(id, url, server, client, issuer.scopes.clone(), tokens).await
     }
 
-    /// `redirect_uri` is that of the client's registration, to find the client again.
     pub(crate) async fn begin(
         id: GrantId,
         url: &Url,
         server: AuthorizationServer,
         client: FlowClient,
-        redirect_uri: &str,
         scopes: Vec<String>,
         tokens: Arc<dyn TokenStore>,
     ) -> Result<Self, ConnectError> {
@@ -103,7 +100,7 @@ impl DeviceFlow {
             issuer: server.issuer.clone(),
             client_id: client.id.clone(),
             client_secret: client.secret.as_ref().map(|secret| secret.expose().to_owned()),
-            redirect_uri: redirect_uri.to_owned(),
+            redirect_uri: String::new(),
             access_token: String::new(),
             refresh_token: None,
             expires_at_ms: None,
@@ -137,7 +134,7 @@ impl DeviceFlow {
             if Instant::now() >= self.deadline {
                 return Err(expired());
             }
-            let params = [("grant_type", DEVICE_GRANT), ("device_code", self.device_code.as_str())];
+            let params = [("grant_type", GRANT_TYPE), ("device_code", self.device_code.as_str())];
             match self.server.request_token(&self.client, &params).await {
                 Ok(answer) => {
                     let mut grant = self.grant;

@@ -10,7 +10,6 @@ use switchboard_oauth::SignIns;
 use crate::ProviderEndpoint;
 use crate::built_in::ProviderEnvironment;
 use crate::http_client::HttpClients;
-use crate::open_sign_ins::OpenSignIns;
 
 /// The configured and the built-in providers. A reload replaces them in one step; an existing [`ProviderEndpoint`]
 /// stays usable.
@@ -18,8 +17,7 @@ use crate::open_sign_ins::OpenSignIns;
 pub struct Providers {
     environment: ProviderEnvironment,
     clients: Arc<HttpClients>,
-    pub(crate) sign_ins: Option<SignIns>,
-    pub(crate) open_sign_ins: OpenSignIns,
+    sign_ins: Option<SignIns>,
     endpoints: ArcSwap<Vec<Arc<ProviderEndpoint>>>,
 }
 
@@ -96,7 +94,6 @@ impl Providers {
             environment: ProviderEnvironment::read(env),
             clients: Arc::default(),
             sign_ins,
-            open_sign_ins: OpenSignIns::default(),
             endpoints: ArcSwap::default(),
         };
         providers.set(plan);
@@ -128,10 +125,6 @@ impl Providers {
             tokio::time::sleep(LoopbackPool::TIDY_EVERY).await;
             self.endpoints.load().iter().for_each(|endpoint| endpoint.close_unused());
         }
-    }
-
-    pub(crate) fn endpoints(&self) -> Arc<Vec<Arc<ProviderEndpoint>>> {
-        self.endpoints.load_full()
     }
 
     /// All providers: the configured ones in their order, then the built-in ones.

@@ -16,7 +16,7 @@ pub struct Package {
 
 /// The layers, lowest first. A crate may depend on crates of lower layers only.
 const LEVELS: &[&[&str]] = &[
-    &["model", "api", "telemetry", "template"],
+    &["model", "api", "telemetry", "template", "workbench"],
     &["react"],
     &["schema", "config", "registry", "protocol", "chat", "loopback", "demo-server"],
     &["view", "render", "trustgraph", "outbound", "store"],

@@ -3,7 +3,6 @@
 
 mod agent;
 mod auth;
-mod auth_remote;
 mod bad_input;
 mod calls;
 mod config_show;
