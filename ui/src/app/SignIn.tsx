@@ -57,7 +57,7 @@ export default function SignIn({ reason }: { reason?: string }) {
               Sign in
             </Button>
             <Text size="sm" c="dimmed">
-              No key? On the machine of the board: <Code>switchboard key create NAME --role admin</Code>
+              No key? On the machine of the board: <Code>switchboard key add NAME --role admin</Code>
             </Text>
           </Stack>
         </form>

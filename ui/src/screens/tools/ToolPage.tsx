@@ -1,10 +1,101 @@
-import { Empty } from '../../components/states';
+import { Anchor, Badge, Breadcrumbs, Group, Tabs, Text } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { lazy, Suspense } from 'react';
+import { Link, useParams, useSearchParams } from 'react-router';
+import { client, unwrap } from '../../api/client';
+import type { ToolView } from '../../api/types';
+import { CopyButton } from '../../components/CopyButton';
 import { Page } from '../../components/Page';
+import { StateBadge } from '../../components/StateBadge';
+import { Loading, QueryState } from '../../components/states';
+import { useRole } from '../../data/me';
+import { Definition } from './Definition';
+import { mcpName } from './snippets';
+import { TryTool } from './TryTool';
+
+const ArgumentEditor = lazy(() => import('./ArgumentEditor'));
+
+/** The hints of a tool in words. They are claims of its server. */
+function Hints({ tool }: { tool: ToolView }) {
+  const hints = (tool.annotations ?? {}) as Record<string, unknown>;
+  const words: [string, string][] = [];
+  if (hints.readOnlyHint === true) words.push(['read-only', 'green']);
+  if (hints.destructiveHint === true) words.push(['destructive', 'red']);
+  if (hints.idempotentHint === true) words.push(['idempotent', 'blue']);
+  if (hints.openWorldHint === true) words.push(['open world', 'gray']);
+  return words.map(([word, color]) => (
+    <Badge key={word} color={color} variant="light" className="state" title="What its server says of it">
+      {word}
+    </Badge>
+  ));
+}
+
+function Tool({ tool }: { tool: ToolView }) {
+  const [search, setSearch] = useSearchParams();
+  const mayDeclare = useRole('operator');
+  const tab = search.get('tab') ?? 'try';
+  return (
+    <>
+      <Group gap="xs">
+        <StateBadge
+          state={tool.available ? 'available' : 'unavailable'}
+          label={tool.available ? 'available' : `${tool.server} is not connected`}
+        />
+        <Hints tool={tool} />
+        <Text size="sm" c="dimmed">
+          MCP name <span className="mono">{mcpName(tool)}</span>
+        </Text>
+        <CopyButton value={mcpName(tool)} name="Copy the MCP name" />
+        <Anchor component={Link} to={`/calls?tool=${encodeURIComponent(tool.name)}`} size="sm">
+          Its calls
+        </Anchor>
+      </Group>
+      {tool.description !== null && <Text style={{ whiteSpace: 'pre-wrap' }}>{tool.description}</Text>}
+      <Tabs
+        value={tab}
+        keepMounted={false}
+        onChange={(next) => setSearch(next === 'try' || next === null ? {} : { tab: next }, { replace: true })}
+      >
+        <Tabs.List mb="md">
+          <Tabs.Tab value="try">Try it</Tabs.Tab>
+          <Tabs.Tab value="definition">Definition and limits</Tabs.Tab>
+          {mayDeclare && <Tabs.Tab value="arguments">Edit arguments</Tabs.Tab>}
+        </Tabs.List>
+        <Tabs.Panel value="try">
+          <TryTool tool={tool} />
+        </Tabs.Panel>
+        <Tabs.Panel value="definition">
+          <Definition tool={tool} />
+        </Tabs.Panel>
+        <Tabs.Panel value="arguments">
+          <Suspense fallback={<Loading />}>
+            <ArgumentEditor key={tool.name} name={tool.name} />
+          </Suspense>
+        </Tabs.Panel>
+      </Tabs>
+    </>
+  );
+}
 
 export function ToolPage() {
+  const name = useParams().name ?? '';
+  const query = useQuery({
+    queryKey: ['tool', name],
+    queryFn: ({ signal }) => unwrap(client.GET('/api/v1/tools/{name}', { params: { path: { name } }, signal })),
+  });
   return (
-    <Page title="Tools">
-      <Empty title="This screen is being built">The command line shows the same until it is there.</Empty>
+    <Page
+      tab={name}
+      title={
+        <Breadcrumbs>
+          <Anchor component={Link} to="/tools" inherit>
+            Tools
+          </Anchor>
+          <span className="mono big">{query.data?.title ?? name}</span>
+        </Breadcrumbs>
+      }
+    >
+      <QueryState query={query}>{(tool) => <Tool tool={tool} />}</QueryState>
     </Page>
   );
 }

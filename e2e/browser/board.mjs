@@ -1,0 +1,122 @@
+// A board and a browser for the tests of the page: real programs, real servers, and a record of everything that goes wrong.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const { chromium } = await import(process.env.PLAYWRIGHT_CORE);
+const axe = readFileSync(process.env.AXE_CORE, "utf8");
+export const program = process.env.SWITCHBOARD;
+
+async function freePort() {
+  const server = createServer();
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+/** A demo server as a child of the board, as YAML below `mcps`. */
+export const demo = `      - name: demo
+        transport: stdio
+        command: ${JSON.stringify(program)}
+        args: [demo-server, --stdio]
+        mode: dynamic
+        default_tool_config: {max_instances: 4, timeout: 30s}
+`;
+
+export class Board {
+  constructor(config) {
+    this.directory = mkdtempSync(join(tmpdir(), "switchboard-page-"));
+    this.file = join(this.directory, "switchboard.yaml");
+    this.arguments = ["--config", this.file, "--data-dir", join(this.directory, "data")];
+    this.write(config);
+  }
+
+  write(config) {
+    writeFileSync(this.file, config);
+  }
+
+  /** Starts the program; a second time at the address of the first. */
+  async start() {
+    this.port ??= await freePort();
+    this.process = spawn(program, [...this.arguments, "--json", "serve", "--listen", `127.0.0.1:${this.port}`], { stdio: ["ignore", "pipe", "inherit"] });
+    let said = "";
+    this.url = await new Promise((resolve, reject) => {
+      this.process.stdout.on("data", (chunk) => {
+        said += chunk;
+        try { resolve(JSON.parse(said).url); } catch { /* not whole yet */ }
+      });
+      this.process.on("exit", (code) => reject(new Error(`switchboard ended with ${code}`)));
+    });
+    return this;
+  }
+
+  async stop() {
+    const ended = new Promise((resolve) => this.process.on("exit", resolve));
+    this.process.kill("SIGTERM");
+    await ended;
+  }
+
+  async close() {
+    if (this.process?.exitCode === null) await this.stop();
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+}
+
+export function launch() {
+  return chromium.launch({
+    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+  });
+}
+
+/** A tab. `complaints` collects errors of the console, exceptions and violations of the content security policy. */
+export async function open(browser, board, options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: "reduce", ...options });
+  await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+  const page = await context.newPage();
+  page.setDefaultTimeout(20000);
+  page.complaints = [];
+  page.on("console", (message) => message.type() === "error" && page.complaints.push(message.text()));
+  page.on("pageerror", (error) => page.complaints.push(String(error)));
+  await page.addInitScript(() => {
+    addEventListener("securitypolicyviolation", (event) => console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`));
+  });
+  page.visit = async (path) => {
+    await page.goto(board.url + path);
+    await page.locator("h1").first().waitFor();
+  };
+  return page;
+}
+
+/** Fails for each rule of accessibility that the page breaks, in both colour schemes. */
+export async function accessible(page, about) {
+  for (const colorScheme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+    await page.waitForFunction((wanted) => document.documentElement.dataset.mantineColorScheme === wanted, colorScheme);
+    await page.evaluate(axe);
+    const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+    const found = violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ html, any }) => `${html.slice(0, 160)} (${any[0]?.message ?? ""})`).join(" | ")}`);
+    assert.deepEqual(found, [], `${about}, ${colorScheme}`);
+  }
+  await page.emulateMedia({ colorScheme: "light", reducedMotion: "reduce" });
+}
+
+/** Writes pictures for the documents, light and dark, where SCREENSHOTS names a directory. */
+export async function picture(page, name) {
+  if (!process.env.SCREENSHOTS) return;
+  for (const colorScheme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+    await page.waitForFunction((wanted) => document.documentElement.dataset.mantineColorScheme === wanted, colorScheme);
+    await page.screenshot({ path: join(process.env.SCREENSHOTS, `${name}-${colorScheme}.png`) });
+  }
+  await page.emulateMedia({ colorScheme: "light", reducedMotion: "reduce" });
+}
+
+/** Nothing was refused by the policy and nothing threw. Refused requests of a test are expected: `allowed` names them. */
+export function quiet(page, allowed = []) {
+  assert.deepEqual(page.complaints.filter((text) => !allowed.some((each) => text.includes(each))), []);
+}

@@ -1,0 +1,156 @@
+// Tools: the list, its filters, and a tool page on which calls are made.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { accessible, Board, demo, launch, open, picture, quiet } from "./board.mjs";
+
+let board, browser, page;
+const config = (tools) => `switchboard:
+  toolbox:
+    tools:
+${tools.map((name) => `      - name: ${name}\n`).join("")}    mcps:
+${demo}`;
+
+before(async () => {
+  board = await new Board(config(["sum_numbers"])).start();
+  browser = await launch();
+  page = await open(browser, board);
+});
+
+after(async () => {
+  await browser?.close();
+  await board?.close();
+});
+
+const row = (name) => page.locator("tr[data-row]", { has: page.locator(`[data-tool="${name}"]`) });
+const field = (name) => page.getByRole("textbox", { name: new RegExp(`^${name}`) });
+
+async function called(outcome) {
+  const status = page.locator("[data-call]");
+  await status.filter({ hasText: outcome }).waitFor();
+  return status.getAttribute("data-call");
+}
+
+test("the list shows every tool, and its search and filters are in the address", async () => {
+  await page.visit("/tools");
+  await row("demo.echo").waitFor();
+  assert.match(await page.getByText(/tools at revision/).innerText(), /^7 tools at revision \d+$/);
+  await page.getByLabel("Search").fill("wait");
+  await page.getByText("1 of 7 tools match").waitFor();
+  assert.match(page.url(), /\?q=wait$/);
+  await page.reload();
+  await page.getByText("1 of 7 tools match").waitFor();
+  await page.getByLabel("Search").fill("");
+  await page.getByLabel("Server").selectOption("local");
+  await page.getByText("1 of 7 tools match").waitFor();
+  assert.match(page.url(), /server=local/);
+  await page.visit("/tools");
+  await row("demo.echo").waitFor();
+  await accessible(page, "tools");
+  await picture(page, "tools");
+});
+
+test("a tool is called from its form, and the result stands beside it", async () => {
+  await page.visit("/tools/local.sum_numbers");
+  await field("a").fill("20");
+  await field("b").fill("22");
+  await field("b").press("Control+Enter");
+  await called("ok");
+  assert.match(await page.locator("pre[aria-label=Text]").first().innerText(), /^42$/);
+  assert.equal(await field("a").inputValue(), "20");
+  await accessible(page, "tool");
+  await picture(page, "tool");
+});
+
+test("form and JSON are two views of one draft that survives a reload", async () => {
+  await page.getByText("JSON", { exact: true }).first().click();
+  const editor = page.getByRole("textbox", { name: "Arguments as JSON" });
+  await editor.waitFor();
+  assert.deepEqual(JSON.parse((await editor.innerText()).replaceAll("\u00a0", " ")), { a: 20, b: 22 });
+  await editor.fill('{"a": 1, "b": 41');
+  await page.getByText("This is not a JSON object yet").waitFor();
+  await page.reload();
+  await editor.waitFor();
+  assert.match(await editor.innerText(), /"b": 41$/);
+  await editor.fill('{"a": 1, "b": 41}');
+  await page.getByText("Form", { exact: true }).click();
+  assert.equal(await field("b").inputValue(), "41");
+  await field("b").press("Control+Enter");
+  await called("ok");
+  quiet(page);
+});
+
+test("wrong arguments are marked at their field before and after sending", async () => {
+  await field("a").fill("twelve");
+  await page.getByText('"twelve" is not of type "number"').first().waitFor();
+  await page.getByLabel("How b is sent").selectOption("left out");
+  await page.getByRole("button", { name: "Run" }).click();
+  await page.getByRole("alert").filter({ hasText: "invalid arguments" }).waitFor();
+  await page.getByText("missing required argument `b`").first().waitFor();
+  assert.ok(page.complaints.every((text) => text.includes("422")), String(page.complaints));
+  page.complaints.length = 0;
+});
+
+test("text of a server is never markup, and a failing tool says so", async () => {
+  await page.visit("/tools/demo.fail");
+  await field("message").fill("<b>no</b>");
+  await page.getByRole("button", { name: "Run" }).click();
+  await page.getByRole("alert").filter({ hasText: "The tool reports an error" }).waitFor();
+  assert.ok((await page.locator("pre[aria-label=Text]").first().innerText()).includes("<b>no</b>"));
+  assert.equal(await page.locator("b").count(), 0);
+});
+
+test("left out and empty are two things, and both are kept", async () => {
+  await page.visit("/tools/demo.echo");
+  const sent = page.getByLabel("How text is sent");
+  assert.equal(await sent.inputValue(), "left out");
+  await field("text").fill("x");
+  await field("text").fill("");
+  assert.equal(await sent.locator("option:checked").innerText(), "empty");
+  await field("text").press("Control+Enter");
+  await called("ok");
+  await page.reload();
+  assert.equal(await sent.locator("option:checked").innerText(), "empty");
+});
+
+test("a running call is cancelled in place, and goes on when the screen is left", async () => {
+  await page.visit("/tools/demo.wait");
+  await field("ms").fill("600000");
+  await field("ms").press("Control+Enter");
+  await page.getByRole("button", { name: "Cancel" }).waitFor();
+  await page.getByRole("link", { name: "Servers" }).click();
+  await page.getByRole("heading", { name: "Servers", level: 1 }).waitFor();
+  await page.goBack();
+  await page.getByRole("button", { name: "Cancel" }).click();
+  await page.getByText("You cancelled the call").waitFor();
+});
+
+test("history loads the arguments of an earlier call", async () => {
+  await page.visit("/tools/local.sum_numbers");
+  await page.getByRole("button", { name: "Load" }).last().click();
+  assert.equal(await field("a").inputValue(), "20");
+});
+
+test("a call is copied for other programs", async () => {
+  await page.getByText("Copy as code").click();
+  await page.getByRole("button", { name: "Copy", exact: true }).last().click();
+  const text = await page.evaluate(() => navigator.clipboard.readText());
+  assert.equal(text, `curl ${board.url}/api/v1/tools/local.sum_numbers/call \\\n  -H "Content-Type: application/json" \\\n  -d '{"arguments":{"a":20,"b":22}}'`);
+});
+
+test("limits name the place that they come from", async () => {
+  await page.visit("/tools/demo.wait?tab=definition");
+  const limits = page.getByRole("row", { name: /Calls at once/ });
+  await limits.filter({ hasText: /4.*switchboard\.yaml:\d+:\d+ \(defaults of demo\)/ }).waitFor();
+  await accessible(page, "definition");
+});
+
+test("a change of the configuration shows by itself", async () => {
+  await page.visit("/tools");
+  await row("demo.echo").waitFor();
+  board.write(config(["sum_numbers", "multiply_numbers"]));
+  await row("local.multiply_numbers").waitFor({ timeout: 15000 });
+});
+
+test("nothing was refused by the policy and nothing threw", () => {
+  quiet(page);
+});

@@ -1,0 +1,3 @@
+export default function ArgumentEditor({ name }: { name: string }) {
+  return <>{name}</>;
+}
