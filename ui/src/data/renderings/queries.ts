@@ -40,7 +40,7 @@ export function seenDeclaration(session: string, provider: string, revision: num
 }
 
 async function fetchRenderings(session: string, providers: string[], signal: AbortSignal): Promise<RenderingList> {
-  const query = new URLSearchParams({ providers: providers.join(','), explain: 'true' });
+  const query = new URLSearchParams({ providers: providers.join(',') });
   const list = await requestJson<RenderingList>(`${path(session)}/renderings?${query}`, { signal }).catch(async () => {
     const one = (provider: string) =>
       requestJson<Rendering>(`${path(session)}/render?${new URLSearchParams({ provider, explain: 'true' })}`, {
