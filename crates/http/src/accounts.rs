@@ -149,7 +149,7 @@ pub(crate) async fn follow(
         let detail = "there is no such sign-in";
         return Err(ProblemResponse::new("unknown_sign_in", StatusCode::NOT_FOUND, detail));
     };
-    Ok(Json(sign_in(&SignInPrompt { page, flow, is_repeated: true })))
+    Ok(Json(sign_in(&SignInPrompt { page, flow })))
 }
 
 /// Store a token

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use switchboard_model::{ConnectError, ConnectErrorKind, DescribedIssuer, GrantId, Secret};
 use switchboard_outbound::Redactor;
 use url::Url;
@@ -106,23 +107,8 @@ impl CodeFlow {
                 query.append_pair("resource", resource);
             }
         }
-        let grant = Grant {
-            server_url: url.as_str().to_owned(),
-            issuer: server.issuer.clone(),
-            client_id: client.id.clone(),
-            client_secret: client.secret.as_ref().map(|secret| secret.expose().to_owned()),
-            redirect_uri,
-            access_token: String::new(),
-            refresh_token: None,
-            expires_at_ms: None,
-            asked: scopes.clone(),
-            granted: scopes,
-            is_own: false,
-            since: Vec::new(),
-            id_token: None,
-            renew_at_ms: None,
-            version: 0,
-        };
+        let grant =
+            Grant { redirect_uri, ..Grant::requested(&url, &server.issuer, &client, scopes) };
         let verifier = Secret::new(verifier);
         Ok(Self {
             id,
@@ -199,18 +185,18 @@ impl CodeFlow {
         params.extend(self.server.resource.as_deref().map(|resource| ("resource", resource)));
         let answer = self.server.request_token(&self.client, &params).await;
         let answer = answer.map_err(|failure| failure.into_error(&self.server.issuer))?;
-        let mut grant = self.grant;
-        grant.take(&answer, self.tokens.now_ms()).map_err(|why| unusable(&why))?;
-        store(&self.id, &*self.tokens, grant).await
+        store(&self.id, &*self.tokens, self.grant, &answer).await
     }
 }
 
-/// Stores the tokens of a finished sign-in.
+/// Stores the tokens of a finished sign-in: those of the token endpoint's answer, for the requested grant.
 pub(crate) async fn store(
     id: &GrantId,
     tokens: &dyn TokenStore,
-    grant: Grant,
+    mut grant: Grant,
+    answer: &Value,
 ) -> Result<SignedIn, ConnectError> {
+    grant.take(answer, tokens.now_ms()).map_err(|why| unusable(&why))?;
     let kept = tokens.save(id, &grant.issuer, grant.write()).await;
     kept.map_err(|error| unkept(&error))?;
     Ok(SignedIn { issuer: grant.issuer, scopes: grant.granted })

@@ -95,23 +95,7 @@ impl DeviceFlow {
         let seconds = |key: &str| answer.get(key).and_then(Value::as_u64);
         let life = seconds("expires_in").unwrap_or(LONGEST_LIFE).min(LONGEST_LIFE);
         let pause = seconds("interval").map_or(PAUSE, Duration::from_secs).min(LONGEST_PAUSE);
-        let grant = Grant {
-            server_url: url.as_str().to_owned(),
-            issuer: server.issuer.clone(),
-            client_id: client.id.clone(),
-            client_secret: client.secret.as_ref().map(|secret| secret.expose().to_owned()),
-            redirect_uri: String::new(),
-            access_token: String::new(),
-            refresh_token: None,
-            expires_at_ms: None,
-            asked: scopes.clone(),
-            granted: scopes,
-            is_own: false,
-            since: Vec::new(),
-            id_token: None,
-            renew_at_ms: None,
-            version: 0,
-        };
+        let grant = Grant::requested(url, &server.issuer, &client, scopes);
         Ok(Self {
             id,
             tokens,
@@ -136,11 +120,7 @@ impl DeviceFlow {
             }
             let params = [("grant_type", GRANT_TYPE), ("device_code", self.device_code.as_str())];
             match self.server.request_token(&self.client, &params).await {
-                Ok(answer) => {
-                    let mut grant = self.grant;
-                    grant.take(&answer, self.tokens.now_ms()).map_err(|why| unusable(&why))?;
-                    return store(&self.id, &*self.tokens, grant).await;
-                }
+                Ok(answer) => return store(&self.id, &*self.tokens, self.grant, &answer).await,
                 Err(TokenFailure::Refused { code, .. }) if code == "authorization_pending" => {}
                 Err(TokenFailure::Refused { code, .. }) if code == "slow_down" => {
                     self.pause = (self.pause + PAUSE).min(LONGEST_PAUSE);

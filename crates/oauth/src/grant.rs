@@ -10,6 +10,7 @@ use serde_json::Value;
 use switchboard_model::{OAuthGrant, OAuthSettings, Secret};
 use url::Url;
 
+use crate::authorization_server::FlowClient;
 use crate::token_source::TokenSource;
 use crate::token_store::StoredGrant;
 
@@ -73,6 +74,40 @@ impl fmt::Debug for Grant {
 }
 
 impl Grant {
+    /// A grant of these scopes that a client requests of an issuer; it has no tokens yet.
+    pub(crate) fn requested(
+        url: &Url,
+        issuer: &str,
+        client: &FlowClient,
+        scopes: Vec<String>,
+    ) -> Self {
+        let client_secret = client.secret.as_ref().map(|secret| secret.expose().to_owned());
+        let client_id = client.id.clone();
+        let grant = Self::without_tokens(url, issuer);
+        Self { client_id, client_secret, asked: scopes.clone(), granted: scopes, ..grant }
+    }
+
+    /// A grant of an issuer for this URL, without a client, scopes and tokens.
+    pub(crate) fn without_tokens(url: &Url, issuer: &str) -> Self {
+        Self {
+            server_url: url.as_str().to_owned(),
+            issuer: issuer.to_owned(),
+            client_id: String::new(),
+            client_secret: None,
+            redirect_uri: String::new(),
+            access_token: String::new(),
+            refresh_token: None,
+            expires_at_ms: None,
+            asked: Vec::new(),
+            granted: Vec::new(),
+            is_own: false,
+            since: Vec::new(),
+            id_token: None,
+            renew_at_ms: None,
+            version: 0,
+        }
+    }
+
     pub(crate) fn read(kept: &StoredGrant) -> Option<Self> {
         let content = kept.content.as_ref().ok()?;
         let grant: Self = serde_json::from_str(content.expose()).ok()?;

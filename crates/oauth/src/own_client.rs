@@ -59,23 +59,14 @@ pub(crate) async fn obtain(asking: Asking<'_>, now_ms: i64) -> Result<Grant, Con
     manager.validate_client_credentials_metadata(&config).map_err(&refused)?;
     manager.configure_client_credentials(&config).map_err(&refused)?;
     let answer = exchange(manager, config).await?.map_err(refused)?;
+    // The secret is in the configuration and is not stored a second time.
     let mut grant = Grant {
-        server_url: server.as_str().to_owned(),
-        issuer,
         client_id: client.id.clone(),
-        // The secret is in the configuration and is not stored a second time.
-        client_secret: None,
-        redirect_uri: String::new(),
-        access_token: String::new(),
-        refresh_token: None,
-        expires_at_ms: None,
         asked: scopes.clone(),
         granted: scopes,
         is_own: true,
         since: more.to_vec(),
-        id_token: None,
-        renew_at_ms: None,
-        version: 0,
+        ..Grant::without_tokens(server, &issuer)
     };
     let answer = serde_json::to_value(&answer).unwrap_or_default();
     grant.take(&answer, now_ms).map_err(|why| unusable(&why))?;

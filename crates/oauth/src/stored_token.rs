@@ -27,22 +27,6 @@ pub async fn stored_token(
     if text.is_empty() || text.len() > LONGEST || HeaderValue::try_from(text).is_err() {
         return refuse("this is not a token: it is empty, too long, or has characters that a header cannot carry".into());
     }
-    let grant = Grant {
-        server_url: url.as_str().to_owned(),
-        issuer: STORED.into(),
-        client_id: String::new(),
-        client_secret: None,
-        redirect_uri: String::new(),
-        access_token: text.to_owned(),
-        refresh_token: None,
-        expires_at_ms: None,
-        asked: Vec::new(),
-        granted: Vec::new(),
-        is_own: false,
-        since: Vec::new(),
-        id_token: None,
-        renew_at_ms: None,
-        version: 0,
-    };
+    let grant = Grant { access_token: text.to_owned(), ..Grant::without_tokens(url, STORED) };
     tokens.save(id, STORED, grant.write()).await.map_err(|error| unkept(&error))
 }

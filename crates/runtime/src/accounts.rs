@@ -59,15 +59,6 @@ struct FlowTopic {
     scopes: Vec<String>,
 }
 
-/// Why a flow is opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FlowReason {
-    /// A call needs it. The person is not asked again and again.
-    ForCall,
-    /// The person wants it.
-    OnRequest,
-}
-
 impl Accounts {
     pub(crate) fn new(sign_ins: SignIns, http: HttpPool) -> Self {
         Self { sign_ins, http, pages: Arc::default(), flows: Arc::default() }
@@ -114,9 +105,7 @@ impl Accounts {
     ) -> Option<SignInPrompt> {
         let owner = server.account_owner(client).ok().filter(|_| server.has_owners())?;
         let person = client.person.clone()?;
-        let prompted = self
-            .open_flow(server, owner, person, client.program.clone(), FlowReason::ForCall)
-            .await;
+        let prompted = self.open_flow(server, owner, person, client.program.clone()).await;
         prompted.inspect_err(|error| {
             tracing::warn!(server = %server.spec().name, %error, "a sign-in page cannot be opened");
         }).ok()
@@ -141,7 +130,26 @@ impl Accounts {
             return Err(ConnectError::new(Kind::Protocol, message).with_hint(hint));
         }
         let (person, program) = (caller.person().clone(), caller.client.name.clone());
-        self.open_flow(server, owner, person, program, FlowReason::OnRequest).await
+        self.open_flow(server, owner, person, program).await
+    }
+
+    /// Whether the person may be asked now to open the page of this flow. A person is not asked again for the same sign-in
+    /// for a while: an error names the page then. Errors in other programs do not count as asking.
+    pub fn begin_asking(&self, flow: &ConnectFlow) -> bool {
+        let mut flows = self.flows.lock();
+        let Some(topic) = flows.by_id.get(flow.id()).map(|(_, topic, _)| topic.clone()) else {
+            return false;
+        };
+        let now = Instant::now();
+        flows.asked.retain(|_, at| now - *at < PROMPT_PAUSE);
+        if flows.asked.len() >= MAX_FLOWS {
+            flows.asked.clear();
+        }
+        if flows.asked.contains_key(&topic) {
+            return false;
+        }
+        flows.asked.insert(topic, now);
+        true
     }
 
     async fn open_flow(
@@ -150,7 +158,6 @@ impl Accounts {
         owner: GrantOwner,
         person: Arc<str>,
         client: Option<Arc<str>>,
-        asking: FlowReason,
     ) -> Result<SignInPrompt, ConnectError> {
         let spec = server.spec();
         let Some(pages) = self.pages() else {
@@ -178,11 +185,11 @@ impl Accounts {
                 .filter(|url| url.scheme() == "https"),
         };
         let (id, code) = (random_id()?, random_code()?);
-        let (flow, is_repeated) = self.flows.lock().enter(topic, asking, || {
+        let flow = self.flows.lock().enter(topic, || {
             ConnectFlow::new(id, code, draft, self.tokens().clone(), self.http.clone())
         });
         let page = page_of(&flow, &pages)?;
-        Ok(SignInPrompt { page, flow, is_repeated })
+        Ok(SignInPrompt { page, flow })
     }
 
     /// The page of a flow.
@@ -192,29 +199,16 @@ impl Accounts {
 }
 
 impl Flows {
-    /// The open flow about this topic, or a new one, and whether the person was already asked lately.
-    fn enter(
-        &mut self,
-        topic: FlowTopic,
-        asking: FlowReason,
-        make: impl FnOnce() -> ConnectFlow,
-    ) -> (Arc<ConnectFlow>, bool) {
+    /// The open flow about this topic, or a new one.
+    fn enter(&mut self, topic: FlowTopic, make: impl FnOnce() -> ConnectFlow) -> Arc<ConnectFlow> {
         let now = Instant::now();
-        self.asked.retain(|_, at| now - *at < PROMPT_PAUSE);
         self.by_id.retain(|_, (since, _, _)| now - *since < FLOW_LIFETIME);
-        if self.asked.len() >= MAX_FLOWS {
-            self.asked.clear();
-        }
-        let is_repeated = self.asked.contains_key(&topic);
-        if asking == FlowReason::ForCall {
-            self.asked.entry(topic.clone()).or_insert(now);
-        }
         let open = self
             .by_id
             .values()
             .find(|(_, other, flow)| *other == topic && flow.end() == FlowEnd::Open);
         if let Some((_, _, flow)) = open {
-            return (flow.clone(), is_repeated);
+            return flow.clone();
         }
         if self.by_id.len() >= MAX_FLOWS
             && let Some(oldest) =
@@ -225,7 +219,7 @@ impl Flows {
         }
         let flow = Arc::new(make());
         self.by_id.insert(flow.id().clone(), (now, topic, flow.clone()));
-        (flow, is_repeated)
+        flow
     }
 }
 

@@ -12,9 +12,6 @@ pub struct SignInPrompt {
     pub page: SignInPage,
     /// Ends when the person has signed in.
     pub flow: Arc<ConnectFlow>,
-    /// Whether the person was already asked for this lately. Then the client is not made to ask again; an error result
-    /// names the page.
-    pub is_repeated: bool,
 }
 
 impl SignInPrompt {

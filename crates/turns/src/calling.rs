@@ -90,7 +90,7 @@ pub(crate) async fn call(
             let (result, refusal) = match report.result {
                 Ok(result) => (ToolReturn::of(&call, result, took), None),
                 Err(error) => {
-                    let failed = ToolReturn::failed(&call, error.to_string());
+                    let failed = ToolReturn::failed(&call, error.for_caller());
                     (ToolReturn { latency_ms: took, ..failed }, Some(error.kind))
                 }
             };
@@ -105,7 +105,7 @@ pub(crate) async fn call(
             Called { result, has_switched, state: None, refusal: None }
         }
         SessionReply::Refused(error, _) => {
-            let result = ToolReturn::failed(&call, error.to_string());
+            let result = ToolReturn::failed(&call, error.for_caller());
             Called { result, has_switched: false, state: None, refusal: Some(error.kind) }
         }
     }

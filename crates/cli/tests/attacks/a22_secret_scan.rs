@@ -3,11 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use reqwest::{Method, StatusCode};
-use serde_json::json;
+use parking_lot::Mutex;
+use reqwest::{Method, StatusCode, redirect};
+use serde_json::{Value, json};
 use switchboard_test_support::{
-    FakeAuthServer, Fault, OWN_CLIENT, Reply, ScriptedServer, Stage, ThreatEndpoint, Tool, peers,
-    wait_until,
+    AccountEra, AccountServer, FakeAuthServer, Fault, OWN_CLIENT, Reply, ScriptedServer, Stage,
+    ThreatEndpoint, Tool, peers, wait_until,
 };
 
 use crate::client::Peer;
@@ -44,6 +45,9 @@ const SENT: [(&str, &str); 6] = [
     ("proxy-authorization", "Basic cGw0bnRlZC1wcm94eS0xOQ=="),
 ];
 
+/// The key that encrypts the tokens of people.
+const STORE_KEY: &str = "cGw0bnRlZC1zdG9yZS1rZXktMjAtYWFhYWFhYWFhYWE=";
+
 /// What an operator told the records to remove.
 const CARD: &str = "card-4111111111111111";
 
@@ -55,8 +59,9 @@ const TOOLS: [&str; 2] = [
 ];
 
 /// The sections of the configuration beside the toolbox.
-fn sections(threats: &str) -> [String; 4] {
+fn sections(threats: &str) -> [String; 5] {
     [
+        "security: {store_key: \"${STORE_KEY}\"}".to_owned(),
         "records: {redact: ['card-\\d+']}".to_owned(),
         "providers: [{name: own, kind: openai-chat, base_url: \"http://127.0.0.1:1/v1\", model: m, \
          api_key: \"${PROVIDER_KEY}\", headers: {X-Provider: \"${PROVIDER_HEADER}\"}}]"
@@ -76,6 +81,9 @@ struct World {
     quoting: ScriptedServer,
     office: FakeAuthServer,
     threats: ThreatEndpoint,
+    tracker: AccountServer,
+    /// The codes and states of sign-ins.
+    answers: Mutex<Vec<String>>,
     key: String,
     operator: String,
 }
@@ -99,6 +107,7 @@ impl World {
         let quoting = ScriptedServer::builder().tools([Tool::echo("get")]).start().await;
         let office = FakeAuthServer::open().await;
         let threats = ThreatEndpoint::start().await;
+        let tracker = AccountServer::open(AccountEra::Stateless).await;
         let url = remote.url().replace("http://", "http://user:${URL_PASSWORD}@");
         let quoted = quoting.url().replace("/mcp", "/${URL_PATH}/mcp");
         let (id, _) = OWN_CLIENT;
@@ -112,6 +121,10 @@ impl World {
                  record: {arguments: true, results: true}, content_check: {before_call: observe}",
             ),
             with(&dynamic("quoting", &quoted), "required: false"),
+            with(
+                &dynamic("tracker", &tracker.url()),
+                "required: false, auth: {oauth: {per: user}}",
+            ),
             with(
                 &stdio("child", Path::new("sh"), &arguments),
                 "env: {API_KEY: \"${CHILD_ENV}\"}, record: {arguments: true, results: true}",
@@ -127,13 +140,15 @@ impl World {
         let sections: Vec<_> = sections.iter().map(String::as_str).collect();
         let mut home = Home::new(config_with(&TOOLS, &servers, &sections))
             .with_variable("RUST_LOG", "trace")
-            .with_variable("OWN_CLIENT", OWN_CLIENT.1);
+            .with_variable("OWN_CLIENT", OWN_CLIENT.1)
+            .with_variable("STORE_KEY", STORE_KEY);
         for (name, value) in CONFIGURED {
             home = home.with_variable(name, value);
         }
         home.file("bearer", CONFIGURED[0].1);
         let (key, operator) = (key(&home, "anna", "client"), key(&home, "root", "admin"));
-        Self { home, remote, quoting, office, threats, key, operator }
+        let answers = Mutex::default();
+        Self { home, remote, quoting, office, threats, tracker, answers, key, operator }
     }
 
     /// Each secret was used for what it is there for; otherwise nothing would be found anyway.
@@ -152,6 +167,7 @@ impl World {
         );
         assert!(self.office.came_itself() > 0, "no token was issued");
         assert!(!self.threats.requests().is_empty(), "nothing was checked");
+        assert_eq!(self.tracker.calls(), ["anna"], "nobody signed in");
     }
 
     /// Everything that must not be found, as it is and in its usual encodings.
@@ -160,6 +176,8 @@ impl World {
         let sent = sent.map(|value| value.strip_prefix("session=").unwrap_or(value).to_owned());
         let own =
             [self.key.clone(), self.operator.clone(), CARD.to_owned(), OWN_CLIENT.1.to_owned()];
+        let account = self.tracker.tokens().into_iter().chain(self.answers.lock().clone());
+        let own = own.into_iter().chain([STORE_KEY.to_owned()]).chain(account);
         CONFIGURED.iter().map(|(_, value)| (*value).to_owned()).chain(sent).chain(own).collect()
     }
 
@@ -187,6 +205,44 @@ impl World {
         let response = request.send().await.unwrap();
         (response.status(), response.text().await.unwrap())
     }
+}
+
+/// Anna connects an account of her own, and uses it.
+async fn connect_account(world: &World, serve: &Serve) {
+    let sign_ins = "/api/v1/accounts/tracker/sign-ins";
+    let (_, begun) = world.api(serve, Method::POST, sign_ins, &world.key).await;
+    let begun: Value = serde_json::from_str(&begun).unwrap();
+    let (url, code) = (begun["url"].as_str().unwrap(), begun["code"].as_str().unwrap());
+    let browser = reqwest::Client::builder().redirect(redirect::Policy::none()).no_proxy();
+    let browser = browser.build().unwrap();
+    let form = browser.post(url).header("content-type", "application/x-www-form-urlencoded");
+    let proven = form.body(format!("proof={code}")).send().await.unwrap();
+    let cookie = proven.headers()["set-cookie"].to_str().unwrap().split(';').next().unwrap();
+    let cookie = cookie.to_owned();
+    let open = async |url: &str| {
+        let page = browser.get(url).header("cookie", &cookie).send().await.unwrap();
+        page.text().await.unwrap()
+    };
+    let consent = open(url).await;
+    world.scan("the page", consent.as_bytes());
+    let (_, link) = consent.split_once("href=\"").unwrap();
+    let link = link.split_once('"').unwrap().0.replace("&amp;", "&");
+    let back = world.tracker.visit(&link, "anna").await;
+    let answer = |name: &str| {
+        let value = back.split(['?', '&']).find_map(|part| part.strip_prefix(name));
+        value.unwrap().to_owned()
+    };
+    world.answers.lock().extend([answer("code="), answer("state="), cookie.clone()]);
+    // A forged answer, the real one, and the real one again.
+    for url in [back.replace("state=", "state=x"), back.clone(), back] {
+        world.scan("the page after the sign-in", open(&url).await.as_bytes());
+    }
+    let anna = Peer::of(serve).with_key(&world.key);
+    wait_until(PATIENCE, async || {
+        anna.call("tracker__whoami", json!({})).await;
+        (!world.tracker.calls().is_empty()).then_some(())
+    })
+    .await;
 }
 
 /// Calls and requests that work, and those that fail in every way.
@@ -237,6 +293,33 @@ async fn exercise(world: &World, serve: &Serve) {
     anna.call("remote__echo", json!({"text": "again"})).await;
 }
 
+/// What the board shows.
+const PATHS: [&str; 23] = [
+    "/",
+    "/readyz",
+    "/metrics",
+    "/api/v1/docs",
+    "/api/v1/openapi.json",
+    "/api/v1/servers",
+    "/api/v1/servers/remote",
+    "/api/v1/servers/office",
+    "/api/v1/servers/child",
+    "/api/v1/tools",
+    "/api/v1/tools/remote.echo",
+    "/api/v1/tools/remote.echo/declaration",
+    "/api/v1/tools/remote.fails/declaration",
+    "/api/v1/config",
+    "/api/v1/sources",
+    "/api/v1/providers",
+    "/api/v1/sessions",
+    "/api/v1/accounts",
+    "/api/v1/accounts?all=true",
+    "/api/v1/content-checks",
+    "/api/v1/calls?limit=1000",
+    "/api/v1/calls/export",
+    "/.well-known/oauth-protected-resource",
+];
+
 fn files_below(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory).unwrap().flatten() {
@@ -253,31 +336,10 @@ fn files_below(directory: &Path) -> Vec<PathBuf> {
 async fn a22_no_planted_secret_is_found_anywhere() {
     let world = World::new().await;
     let serve = world.home.serve_with(&["-vvv"]).await;
+    connect_account(&world, &serve).await;
     exercise(&world, &serve).await;
     world.check_that_they_were_used();
-    for path in [
-        "/",
-        "/readyz",
-        "/metrics",
-        "/api/v1/docs",
-        "/api/v1/openapi.json",
-        "/api/v1/servers",
-        "/api/v1/servers/remote",
-        "/api/v1/servers/office",
-        "/api/v1/servers/child",
-        "/api/v1/tools",
-        "/api/v1/tools/remote.echo",
-        "/api/v1/tools/remote.echo/declaration",
-        "/api/v1/tools/remote.fails/declaration",
-        "/api/v1/config",
-        "/api/v1/sources",
-        "/api/v1/providers",
-        "/api/v1/sessions",
-        "/api/v1/content-checks",
-        "/api/v1/calls?limit=1000",
-        "/api/v1/calls/export",
-        "/.well-known/oauth-protected-resource",
-    ] {
+    for path in PATHS {
         for key in [&world.key, &world.operator] {
             let (_, text) = world.api(&serve, Method::GET, path, key).await;
             world.scan(path, text.as_bytes());

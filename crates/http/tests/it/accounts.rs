@@ -65,6 +65,8 @@ fn config(tracker: &AccountServer, auth: &str) -> String {
 struct Browser {
     http: Client,
     cookie: parking_lot::Mutex<Option<String>>,
+    /// The last `Set-Cookie`.
+    set_cookie: parking_lot::Mutex<String>,
     /// The `Referrer-Policy` of the page that is shown.
     referrer_policy: parking_lot::Mutex<String>,
 }
@@ -81,6 +83,7 @@ impl Browser {
         Self {
             http,
             cookie: parking_lot::Mutex::default(),
+            set_cookie: parking_lot::Mutex::default(),
             referrer_policy: parking_lot::Mutex::default(),
         }
     }
@@ -118,6 +121,7 @@ impl Browser {
         if let Some(set) = header("set-cookie") {
             assert!(set.contains("HttpOnly") && set.contains("SameSite=Lax"), "{set}");
             *self.cookie.lock() = set.split(';').next().map(str::to_owned);
+            *self.set_cookie.lock() = set;
         }
         let policy = header("content-security-policy").unwrap_or_default();
         *self.referrer_policy.lock() = header("referrer-policy").unwrap_or_default();
@@ -169,6 +173,8 @@ async fn a_person_connects_an_account_and_the_call_uses_it() {
     assert!(page["url"].as_str().unwrap().contains("/connect/"), "{page}");
     assert_eq!(bob.get("/api/v1/accounts").await.good()["accounts"][0]["state"], "needs_sign_in");
 
+    let of_bob = bob.get("/api/v1/accounts").await.good();
+    assert_eq!(of_bob["accounts"].as_array().unwrap().len(), 1, "only his own: {of_bob}");
     let tokens = accounts.tracker.tokens();
     let out = alice.send(Method::DELETE, "/api/v1/accounts/tracker", None).await.good();
     assert_eq!(out["signed_out"], true);
@@ -467,4 +473,70 @@ async fn attack_12_a_fixed_client_of_the_board_needs_consent_for_each_sign_in() 
         }
     }
     assert_eq!(accounts.tracker.registrations(), Vec::<Value>::new());
+}
+
+#[tokio::test]
+async fn a_sign_in_is_followed_by_the_person_who_began_it() {
+    let accounts = Accounts::start().await;
+    let (alice, bob) = (accounts.of("alice").await, accounts.of("bob").await);
+    let page = accounts.page(&alice).await;
+    let path = format!("{SIGN_INS}/{}", page["id"].as_str().unwrap());
+    assert_eq!(alice.get(&path).await.good()["state"], "open");
+    let hidden = bob.get(&path).await.problem(404, "unknown_sign_in");
+    assert_eq!(hidden, bob.get(&format!("{SIGN_INS}/0f1e")).await.problem(404, "unknown_sign_in"));
+    // The id names its server, too.
+    alice.get(&path.replace("tracker", "another")).await.problem(404, "unknown_sign_in");
+    let browser = Browser::new();
+    let consent = browser.prove(&page, page["code"].as_str().unwrap()).await;
+    assert_eq!(browser.go_on(&accounts, &consent, "alice").await.status, 200);
+    assert_eq!(alice.get(&path).await.good()["state"], "signed_in");
+}
+
+#[tokio::test]
+async fn a_cookie_that_somebody_planted_does_not_take_part() {
+    let accounts = Accounts::start().await;
+    let alice = accounts.of("alice").await;
+    let page = accounts.page(&alice).await;
+    let planted = "switchboard-connect=00000000000000000000000000000000";
+    let (browser, attacker) = (Browser::new(), Browser::new());
+    for each in [&browser, &attacker] {
+        *each.cookie.lock() = Some(planted.into());
+    }
+    let consent = browser.prove(&page, page["code"].as_str().unwrap()).await;
+    assert!(consent.html.contains("user:alice"), "{}", consent.html);
+    assert_ne!(browser.cookie.lock().as_deref(), Some(planted));
+    let shown = attacker.open(page["url"].as_str().unwrap()).await;
+    assert!(!shown.html.contains("user:alice"), "{}", shown.html);
+}
+
+#[tokio::test]
+async fn the_cookie_of_an_https_board_is_for_this_host_and_encrypted_connections_alone() {
+    let accounts = Accounts::start().await;
+    let alice = accounts.of("alice").await;
+    let yaml = config(&accounts.tracker, "oauth: {per: user}");
+    let key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHv8=";
+    let gateway = "gateway: {public_url: \"https://tools.example.com\"}";
+    let security = format!("security: {{store_key: \"{key}\"}}");
+    accounts.server.reload(&format!("{yaml}  {gateway}\n  {security}\n")).await;
+    let page = wait_until(PATIENCE, async || {
+        let page = accounts.page(&alice).await;
+        page["url"].as_str().unwrap().starts_with("https://tools.example.com/").then_some(page)
+    })
+    .await;
+    let url = page["url"].as_str().unwrap();
+    let local =
+        url.replace("https://tools.example.com", &format!("http://{}", accounts.server.address));
+    let browser = Browser::new();
+    let code = page["code"].as_str().unwrap();
+    assert_eq!(browser.submit(&local, "proof", code).await.status, 303);
+    let cookie = browser.set_cookie.lock().clone();
+    assert!(cookie.starts_with("__Host-switchboard-connect="), "{cookie}");
+    for part in ["; Secure", "; HttpOnly", "; SameSite=Lax", "; Path=/"] {
+        assert!(cookie.contains(part), "{cookie}");
+    }
+    assert!(!cookie.contains("Domain"), "{cookie}");
+    // A cookie without the prefix, which another host of the domain could set, counts for nothing.
+    let plain = cookie.trim_start_matches("__Host-").split(';').next().unwrap().to_owned();
+    *browser.cookie.lock() = Some(plain);
+    assert!(!browser.open(&local).await.html.contains("user:alice"));
 }

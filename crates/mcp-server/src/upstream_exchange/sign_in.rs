@@ -40,7 +40,9 @@ impl UpstreamExchange {
         prompt: &SignInPrompt,
         refusal: Outcome,
     ) -> Option<Outcome> {
-        if prompt.is_repeated || !self.context.capabilities.meet(Need::Url) {
+        let can_ask = self.context.client.is_some() || self.operation.can_be_asked_again();
+        let can_ask = can_ask && self.context.capabilities.meet(Need::Url);
+        if !can_ask || !self.gateway.board.accounts().begin_asking(&prompt.flow) {
             return Some(refusal);
         }
         let message = prompt.message();
@@ -49,7 +51,7 @@ impl UpstreamExchange {
             SignInWait { flow: prompt.flow.clone(), refusal, extra: String::new(), ending: None };
         let method = "elicitation/create".to_owned();
         match self.context.client.clone() {
-            None if self.operation.can_be_asked_again() => {
+            None => {
                 let key = self.new_key(&method);
                 let params = Some(JsonText::from(&params));
                 let whither = Whither::SignIn;
@@ -59,7 +61,6 @@ impl UpstreamExchange {
                 self.park_at = Some(Instant::now());
                 None
             }
-            None => Some(wait.refusal),
             Some(client) if self.context.can_stream => {
                 params["elicitationId"] = json!(prompt.flow.id());
                 let params = JsonText::from(&params);

@@ -224,6 +224,23 @@ async fn a_person_who_declines_is_not_asked_again_for_a_while() {
 }
 
 #[tokio::test]
+async fn an_error_in_one_program_does_not_keep_another_one_from_asking() {
+    let server = AccountServer::open(AccountEra::Stateless).await;
+    let (_alice, bob) = listed(&server).await;
+    for _ in 0..2 {
+        let refused = call(&bob, "bob", json!({}), json!({})).await.result().await;
+        assert_eq!(refused["isError"], true, "{refused}");
+    }
+    let asked = call(&bob, "bob", opens_pages(), json!({})).await.result().await;
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let again = call(&bob, "bob", opens_pages(), json!({})).await.result().await;
+    assert!(again["isError"] == true && text(&again).contains("/connect/"), "{again}");
+    later(FLOW_LIFETIME).await;
+    let later = call(&bob, "bob", opens_pages(), json!({})).await.result().await;
+    assert_eq!(later["resultType"], "input_required", "{later}");
+}
+
+#[tokio::test]
 async fn more_scopes_are_asked_for_once_with_the_union() {
     let server = AccountServer::open(AccountEra::Session).await;
     let (alice, _bob) = listed(&server).await;

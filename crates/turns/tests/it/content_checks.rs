@@ -133,7 +133,7 @@ async fn a_refused_result_is_neither_shown_nor_stored_nor_sent_to_the_model() {
         let end = ended(&turn).await;
         assert_eq!(end.status, TurnStatus::Failed, "{}", account.name);
         assert_eq!((lab.fake.requests().len(), lab.calls()), (asked + 1, called + 1));
-        let text = "tool 'news' of MCP server 'shop' has run, but its result is withheld: the content check refused it: it is evil (code 112)";
+        let text = "tool 'news' of MCP server 'shop' has run, but its result is withheld: the content check refused it: it is evil (code 112); do not repeat a call that changes something";
         assert_eq!(end.error.unwrap().message, text);
         let history = serde_json::to_string(&talk.history().await).unwrap();
         assert!(

@@ -12,7 +12,7 @@ use switchboard_runtime::{Board, BoardOptions, ExposureRule, LocalTools, Memory}
 use switchboard_sessions::{Change, Session, SessionService};
 use switchboard_store::Store;
 use switchboard_test_support::model_backends::{Account, FakeBackends, SECRET};
-use switchboard_test_support::{ScriptedServer, Tool, wait_until};
+use switchboard_test_support::{AccountServer, ScriptedServer, Tool, wait_until};
 use switchboard_turns::{LiveTurn, NewTurn, PromptTools, TurnEnd, TurnError, Turns, Words};
 use tempfile::TempDir;
 
@@ -65,12 +65,12 @@ impl Lab {
 
     /// With these entries of `providers` beside the usual ones.
     pub(crate) async fn with_providers(fake: FakeBackends, more: Vec<String>) -> Self {
-        Self::open_with(fake, "", shop_tools(), "[]", "", more).await
+        Self::open_with(fake, "", shop_tools(), "[]", "", "", more).await
     }
 
     async fn with_sections(gateway: &str, tools: Vec<Tool>, entries: &str, section: &str) -> Self {
         let fake = FakeBackends::start().await;
-        Self::open_with(fake, gateway, tools, entries, section, Vec::new()).await
+        Self::open_with(fake, gateway, tools, entries, "", section, Vec::new()).await
     }
 
     async fn open_with(
@@ -78,6 +78,7 @@ impl Lab {
         gateway: &str,
         tools: Vec<Tool>,
         entries: &str,
+        servers: &str,
         section: &str,
         more: Vec<String>,
     ) -> Self {
@@ -91,7 +92,7 @@ impl Lab {
             "switchboard:\n  gateway: {{{gateway}}}\n  providers:\n    - {}\n  toolsets:\n    \
              - {{name: look, description: Looks, tools: [find, price]}}\n    \
              - {{name: buy, description: Buys, tools: [order]}}\n  toolbox:\n    tools: {entries}\n    mcps:\n      \
-             - {{name: shop, url: \"{}\", mode: dynamic, default_tool_config: {{max_instances: 50, timeout: 30s}}}}\n  \
+             - {{name: shop, url: \"{}\", mode: dynamic, default_tool_config: {{max_instances: 50, timeout: 30s}}}}\n  {servers}\n  \
              security: {{egress: {{allow: [\"127.0.0.0/8\"]}}}}\n  {section}\n",
             providers.join("\n    - "),
             shop.url()
@@ -116,6 +117,17 @@ impl Lab {
         let sessions = SessionService::start(board.clone());
         let turns = Turns::start(&board, sessions.clone(), &|_| None);
         Self { fake, shop, directory, board, sessions, turns }
+    }
+
+    /// With a further MCP server `tracker`, at which each person has an account.
+    pub(crate) async fn with_accounts(tracker: &AccountServer) -> Self {
+        let entry = format!(
+            "    - {{name: tracker, url: \"{}\", mode: dynamic, required: false, auth: {{oauth: {{per: user}}}}, \
+             default_tool_config: {{max_instances: 50, timeout: 30s}}}}",
+            tracker.url()
+        );
+        let fake = FakeBackends::start().await;
+        Self::open_with(fake, "", shop_tools(), "[]", &entry, "", Vec::new()).await
     }
 
     /// A new session that uses this account.
@@ -172,7 +184,16 @@ pub(crate) struct Talk<'a> {
 
 impl Talk<'_> {
     pub(crate) async fn try_begin(&self, wanted: NewTurn) -> Result<Arc<LiveTurn>, TurnError> {
-        self.lab.turns.begin(&self.session, Caller::local(Face::Http), wanted).await
+        self.try_begin_as(Caller::local(Face::Http), wanted).await
+    }
+
+    /// The same for this caller.
+    pub(crate) async fn try_begin_as(
+        &self,
+        caller: Caller,
+        wanted: NewTurn,
+    ) -> Result<Arc<LiveTurn>, TurnError> {
+        self.lab.turns.begin(&self.session, caller, wanted).await
     }
 
     pub(crate) async fn begin(&self, text: &str) -> Arc<LiveTurn> {

@@ -6,6 +6,7 @@ mod account_matrix;
 mod account_shapes;
 mod account_tokens;
 mod apply_now;
+mod caller_rights;
 mod cancelling;
 mod concurrency;
 mod content_checks;
