@@ -4,6 +4,7 @@ mod account;
 mod agent;
 mod board_event;
 mod call;
+mod call_stream;
 mod config;
 mod content_check;
 mod declaration;
@@ -16,6 +17,7 @@ mod rendering;
 mod server;
 mod session;
 mod source;
+mod statistics;
 mod tool;
 
 pub use account::{AccountList, AccountToken, AccountView, SignInView, SignOutView};
@@ -30,6 +32,9 @@ pub use call::{
     CallBody, CallView, RecordDeclaration, RecordList, RecordView, RecordedContentView,
     RecordedPolicyView, SessionCallBody,
 };
+pub use call_stream::{
+    CallEvent, CallLog, CallProblem, CallProgress, CallStarted, CallStreamEvent,
+};
 pub use config::{ConfigOriginView, ConfigValueView, ConfigView, RefusedConfigView};
 pub use content_check::{
     ChatMessageAnswer, ContentCheckDeclaration, ContentCheckList, ContentCheckView,
@@ -43,8 +48,8 @@ pub use me::{AccessKind, MeView};
 pub use problem::{FieldError, PROBLEM_TYPE_BASE, Problem, SignInPageView};
 pub use provider::{ProviderList, ProviderView};
 pub use rendering::{
-    NotShownView, RenderedToolView, RenderingAnswer, RenderingView, RewriteView, TokenBasis,
-    TokenCost,
+    NotShownView, RenderedToolView, RendererList, RendererView, RenderingAnswer, RenderingList,
+    RenderingView, RewriteView, TokenBasis, TokenCost, ToolRendering, ToolRenderings,
 };
 pub use server::{
     Readiness, ServerAuth, ServerDeclaration, ServerDetail, ServerList, ServerView,
@@ -52,9 +57,13 @@ pub use server::{
 };
 pub use session::{
     Bindings, CurrentRevision, NewSession, OwnServerBody, OwnServerView, OwnTransport,
-    RegistrySnapshot, RevisionEvent, SessionChange, SessionClientView, SessionEvent,
-    SessionEventData, SessionList, SessionTool, SessionTools, SessionToolset, SessionToolsets,
-    SessionView, Switch, ToolsetList, ToolsetView,
+    RegistrySnapshot, RevisionEvent, SessionChange, SessionClientView, SessionCopy, SessionEvent,
+    SessionEventData, SessionList, SessionPreview, SessionTool, SessionTools, SessionToolset,
+    SessionToolsets, SessionView, Switch, TokenChange, ToolStandingView, ToolsetList, ToolsetView,
 };
 pub use source::{LeftOutView, SourceList, SourceServerView, SourceView};
-pub use tool::{LimitsView, QuarantinedToolView, ToolList, ToolView};
+pub use statistics::{
+    CallNumbers, CallPoint, CallSeries, CallStatistics, LoadView, ModelLoad, RunningCallView,
+    SlotView,
+};
+pub use tool::{HiddenToolView, LimitsView, QuarantinedToolView, ToolList, ToolView};

@@ -66,6 +66,14 @@ pub struct NotShownView {
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct RenderedToolView {
     pub name: String,
+    /// The canonical name, `server.tool`; `null` for a meta-tool.
+    #[serde(default)]
+    #[schema(required)]
+    pub canonical_name: Option<String>,
+    /// The declaration of the tool, as the provider gets it.
+    #[serde(default)]
+    #[schema(required, value_type = Object)]
+    pub declaration: Value,
     pub tokens: usize,
     pub rewrites: Vec<RewriteView>,
 }
@@ -77,4 +85,60 @@ pub struct RewriteView {
     pub path: String,
     pub what: String,
     pub reason: String,
+}
+
+/// The tools of a session as several providers get them, all at one revision.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct RenderingList {
+    pub tools_revision: u64,
+    pub renderings: Vec<RenderingView>,
+}
+
+/// One tool as each provider gets it.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct ToolRenderings {
+    /// The canonical name, `server.tool`.
+    pub name: String,
+    /// The revision of the catalog.
+    pub revision: u64,
+    /// The JSON Schema of its arguments, from which the declarations are made.
+    #[schema(value_type = Object)]
+    pub input_schema: Value,
+    pub renderings: Vec<ToolRendering>,
+}
+
+/// One tool as one provider gets it.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct ToolRendering {
+    pub provider: String,
+    /// The exposed name.
+    pub name: String,
+    /// The declaration; `null` if the provider does not get the tool.
+    #[schema(required, value_type = Option<Object>)]
+    pub declaration: Option<Value>,
+    pub tokens: usize,
+    pub rewrites: Vec<RewriteView>,
+    /// Why the provider does not get the tool.
+    #[schema(required)]
+    pub not_shown: Option<String>,
+}
+
+/// The formats in which tools are declared to providers.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct RendererList {
+    pub renderers: Vec<RendererView>,
+}
+
+/// A format in which tools are declared.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct RendererView {
+    /// The name by which renderings choose it.
+    pub name: String,
+    /// What it is for.
+    pub about: String,
+    /// The maximum number of tools in one request; `null` without one.
+    #[schema(required)]
+    pub max_tools: Option<usize>,
+    /// How tokens are counted.
+    pub tokens: TokenBasis,
 }

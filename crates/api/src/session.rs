@@ -198,6 +198,10 @@ pub struct SessionView {
     pub own_servers: BTreeMap<String, OwnServerView>,
     /// Increases with every change of the session's tools.
     pub tools_revision: u64,
+    /// The id of the turn that runs; `null` if none does.
+    #[serde(default)]
+    #[schema(required)]
+    pub running_turn: Option<String>,
     /// The MCP clients of the session. Absent in the response to a change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clients: Option<Vec<SessionClientView>>,
@@ -246,6 +250,61 @@ pub struct SessionTool {
     pub available: bool,
     /// The JSON Schema of its arguments.
     pub input_schema: serde_json::Value,
+    /// With `all`: whether models and clients get the tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub enabled: Option<bool>,
+    /// With `all`: what decided that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub because: Option<ToolStandingView>,
+}
+
+/// What decided whether a session gets a tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ToolStandingView {
+    /// `tool`: the setting of the tool in the session. `toolset`: its toolsets, which `toolsets` names. `default`: the exposure of
+    /// the board. `binding`: the session is bound to other servers. `policy`: hidden from clients by the configuration.
+    pub reason: String,
+    /// The toolsets that decided: those that were enabled, or those that are disabled.
+    pub toolsets: Vec<String>,
+    /// Providers that do not get the tool, because the session has a list of tools for them.
+    pub not_for: Vec<String>,
+}
+
+/// What a change of a session would do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SessionPreview {
+    /// The present revision.
+    pub tools_revision: u64,
+    /// The exposed names of new tools. The tools of servers that would be attached are not known before.
+    pub added: Vec<String>,
+    pub removed: Vec<String>,
+    /// Tools whose definition would change.
+    pub changed: Vec<String>,
+    /// The cost of all tools, by provider.
+    pub tokens: BTreeMap<String, TokenChange>,
+}
+
+/// A cost in tokens before and after a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TokenChange {
+    pub before: usize,
+    pub after: usize,
+}
+
+/// The settings of a copy of a session.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SessionCopy {
+    /// The id of the new session. If absent, a random one that cannot be guessed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$", max_length = 64, example = "work-2")]
+    pub id: Option<String>,
+    /// The title. If absent, that of the original.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 512)]
+    pub title: Option<String>,
 }
 
 /// The toolsets of a session.

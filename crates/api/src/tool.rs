@@ -106,6 +106,32 @@ pub struct ToolList {
     #[serde(default)]
     #[schema(required)]
     pub quarantined: Vec<QuarantinedToolView>,
+    /// With `all`: tools that are not in the catalog, and tools that policy hides from clients. For operators only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub hidden: Option<Vec<HiddenToolView>>,
+}
+
+/// A tool that clients do not see, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct HiddenToolView {
+    /// The canonical name, `server.tool`.
+    pub name: String,
+    pub server: String,
+    /// The server's name of the tool.
+    pub tool: String,
+    #[schema(required)]
+    pub title: Option<String>,
+    #[schema(required)]
+    pub description: Option<String>,
+    /// `disabled`, `not_listed`, `not_admitted`, `not_chosen`, `quarantined`, or `denied` for a tool that is in the catalog and
+    /// that policy hides from clients.
+    pub reason: String,
+    /// What hides it, in words.
+    pub by: String,
+    /// How to show it.
+    #[schema(required)]
+    pub hint: Option<String>,
 }
 
 #[cfg(test)]

@@ -95,6 +95,9 @@ answers! {
     UnknownRecord 404 "There is no such record, it is no longer kept, or it is not yours." {
         unknown_record: "there is no record of a call '0190f3c2', or it is no longer kept",
     }
+    UnknownRunningCall 404 "No such call waits or runs, or it is not yours." {
+        unknown_call: "no call '0190f3c2' waits or runs",
+    }
     UnknownSession 404 "There is no such session, or it is not yours." {
         unknown_session: "there is no session 'work'",
     }

@@ -1,5 +1,7 @@
 //! Records of calls: listed, shown one by one, and exported.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::body::Body;
 use axum::extract::Extension;
@@ -11,7 +13,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use switchboard_api::{RecordList, RecordView};
 use switchboard_auth::Principal;
-use switchboard_model::{CallId, CallOutcome};
+use switchboard_model::{CallId, CallOutcome, Face};
 use switchboard_sessions::recorded_session_ids;
 use switchboard_store::{CallExport, CallFilter, ExportError};
 use utoipa::openapi::RefOr;
@@ -27,6 +29,8 @@ use crate::ready::Ready;
 const MAX_RECORDS: u32 = 1000;
 /// The maximum length of names and ids in the query; every recorded one is shorter.
 const MAX_WORD: usize = 512;
+/// The longest time that a query may ask for, a year.
+const MAX_RUN_MS: u64 = 31_536_000_000;
 /// The media type of JSON lines.
 const JSON_LINES: &str = "application/x-ndjson";
 
@@ -61,6 +65,13 @@ pub(crate) struct RecentQuery {
     #[serde(default, deserialize_with = "outcome")]
     #[param(value_type = Option<OutcomeWord>, inline, nullable = false)]
     outcome: Option<CallOutcome>,
+    /// Only calls that came through this interface.
+    #[serde(default, deserialize_with = "face")]
+    #[param(value_type = Option<FaceWord>, inline, nullable = false)]
+    face: Option<Face>,
+    /// Only calls that ran at least this long, in milliseconds.
+    #[param(maximum = 31_536_000_000_u64, nullable = false)]
+    min_run_ms: Option<u64>,
     /// Only calls that started at this time or later, an RFC 3339 timestamp.
     #[param(max_length = 512, nullable = false, format = DateTime, example = "2026-11-17T08:00:00Z")]
     since: Option<String>,
@@ -86,6 +97,31 @@ fn outcome<'de, D: Deserializer<'de>>(word: D) -> Result<Option<CallOutcome>, D:
     outcome.map(Some)
 }
 
+/// Reads an interface by its name in records.
+fn face<'de, D: Deserializer<'de>>(word: D) -> Result<Option<Face>, D::Error> {
+    let word = String::deserialize(word)?;
+    let face = Face::from_word(&word).ok_or_else(|| {
+        let words = Face::ALL.map(|face| format!("`{}`", face.as_str()));
+        D::Error::custom(format!("unknown face, expected one of {}", words.join(", ")))
+    });
+    face.map(Some)
+}
+
+/// The schema of the names of interfaces.
+struct FaceWord;
+
+impl utoipa::PartialSchema for FaceWord {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .description(Some("The interface of a call, as in its record."))
+            .enum_values(Some(Face::ALL.map(Face::as_str)))
+            .into()
+    }
+}
+
+impl utoipa::ToSchema for FaceWord {}
+
 /// The schema of outcome names.
 struct OutcomeWord;
 
@@ -102,7 +138,7 @@ impl utoipa::PartialSchema for OutcomeWord {
 impl utoipa::ToSchema for OutcomeWord {}
 
 /// A timestamp of the query in milliseconds since 1970.
-fn moment(name: &str, text: Option<&str>) -> Result<Option<i64>, ProblemResponse> {
+pub(crate) fn moment(name: &str, text: Option<&str>) -> Result<Option<i64>, ProblemResponse> {
     let parsed = text.map(str::parse::<jiff::Timestamp>).transpose();
     let refuse = |_| bad_query(format!("`{name}` is not an RFC 3339 timestamp"));
     Ok(parsed.map_err(refuse)?.map(jiff::Timestamp::as_millisecond))
@@ -127,6 +163,9 @@ impl RecentQuery {
     fn excess(&self) -> Option<String> {
         if self.limit == 0 || self.limit > MAX_RECORDS {
             return Some(format!("`limit` is 1 to {MAX_RECORDS}"));
+        }
+        if self.min_run_ms.is_some_and(|least| least > MAX_RUN_MS) {
+            return Some(format!("`min_run_ms` is at most {MAX_RUN_MS}"));
         }
         too_long([
             ("tool", &self.tool),
@@ -177,6 +216,8 @@ pub(crate) async fn recent(
         tool: query.tool,
         server: query.server,
         sessions,
+        face: query.face,
+        min_run: query.min_run_ms.map(Duration::from_millis),
         outcome: query.outcome,
         principal: query.principal,
         person: query.person,
@@ -190,7 +231,7 @@ pub(crate) async fn recent(
 }
 
 /// The principal whose records are shown; `None` for an operator, who sees all.
-fn visible_to(principal: &Principal) -> Option<String> {
+pub(crate) fn visible_to(principal: &Principal) -> Option<String> {
     (!principal.oversees()).then(|| principal.id.to_string())
 }
 
@@ -200,7 +241,7 @@ fn visible_to(principal: &Principal) -> Option<String> {
 pub(crate) struct RecordPath {
     /// The id of the call.
     #[param(min_length = 1, example = "0190f3c2-0000-7000-8000-000000000000")]
-    id: String,
+    pub(crate) id: String,
 }
 
 /// Show a call

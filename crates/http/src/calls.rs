@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::Extension;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::Value;
-use switchboard_api::{CallBody, CallView};
+use switchboard_api::{CallBody, CallStreamEvent, CallView};
 use switchboard_auth::Principal;
-use switchboard_model::{CallError, CallErrorKind, Face};
+use switchboard_model::{CallError, CallErrorKind, CallId, Face};
 use switchboard_runtime::{Board, CallCheck, CallReport, CallRequest, RefusedCall};
 use switchboard_sessions::SessionService;
 
@@ -18,6 +18,7 @@ use crate::answers::{
     BadRequest, CallFaulted, CallForbidden, CallRateLimited, CallTimedOut, CallUnavailable,
     Guarded, InvalidArguments, StoreFailed, TakesBody, UnknownResult, UnknownTool, UpstreamFailed,
 };
+use crate::call_stream::{stream_call, wants_events};
 use crate::extract::{FromBody, FromPath, FromQuery};
 use crate::inspect::{ToolName, finds_tool, no_such_tool};
 use crate::present;
@@ -34,6 +35,9 @@ const MAX_OFFSET: u64 = (1 << 53) - 1;
 /// Waits for a slot, runs the tool and responds with its result. A tool that reports an error has status 200 and the
 /// `outcome` `tool_error`. A result that is larger than the tool's `max_result_bytes` is stored: `result` then has its
 /// beginning, and `result_handle` names the whole result. Closing the connection cancels the call.
+///
+/// With `Accept: text/event-stream` the response is a stream of server-sent events: `started` with the id of the call, `progress`
+/// and `log` as the server sends them, and at the end `done` with the result, or `error` with the problem.
 #[utoipa::path(
     post,
     path = "/api/v1/tools/{name}/call",
@@ -48,8 +52,8 @@ const MAX_OFFSET: u64 = (1 << 53) - 1;
     responses(
         (
             status = 200,
-            description = "The result of the tool.",
-            body = CallView,
+            description = "The result of the tool, or its events.",
+            content((CallView = "application/json"), (CallStreamEvent = "text/event-stream")),
             links(("whole" = (operation_id = "readResult", parameters(("handle" = "$response.body#/result_handle")))))
         ),
         Guarded,
@@ -69,17 +73,27 @@ pub(crate) async fn call(
     ReadySessions(sessions): ReadySessions,
     Extension(principal): Extension<Principal>,
     FromPath(ToolName { name }): FromPath<ToolName>,
+    headers: HeaderMap,
     FromBody(body): FromBody<CallBody>,
-) -> Result<Json<CallView>, ProblemResponse> {
-    let report = call_tool(&board, &sessions, &principal, name, body.arguments).await?;
-    present::call(&report).map(Json).map_err(|error| {
-        let mut problem = ProblemResponse::of_call(error, Some(&report.id));
-        // The tool was removed a moment ago; the hint could name hidden tools.
-        if !principal.oversees() && error.kind == CallErrorKind::UnknownTool {
-            problem.0.hint = None;
-        }
-        problem
-    })
+) -> Result<Response, ProblemResponse> {
+    let request = permitted_call(&board, &sessions, &principal, name, body.arguments).await?;
+    if wants_events(&headers) {
+        return stream_call(board, request, principal, call_problem).await;
+    }
+    let report = board.call(request).await;
+    let view = present::call(&report);
+    let view = view.map_err(|error| call_problem(error, &report.id, &principal))?;
+    Ok(Json(view).into_response())
+}
+
+/// The problem of a failed call, as far as the caller may know it.
+fn call_problem(error: &CallError, id: &CallId, principal: &Principal) -> ProblemResponse {
+    let mut problem = ProblemResponse::of_call(error, Some(id));
+    // The tool was removed a moment ago; the hint could name hidden tools.
+    if !principal.oversees() && error.kind == CallErrorKind::UnknownTool {
+        problem.0.hint = None;
+    }
+    problem
 }
 
 /// Calls a tool by its canonical or bare name, if the caller may see it.
@@ -90,6 +104,18 @@ pub(crate) async fn call_tool(
     name: String,
     arguments: Value,
 ) -> Result<CallReport, ProblemResponse> {
+    let request = permitted_call(board, sessions, principal, name, arguments).await?;
+    Ok(board.call(request).await)
+}
+
+/// A call of a tool that the caller may see, by its canonical or bare name.
+async fn permitted_call(
+    board: &Board,
+    sessions: &Arc<SessionService>,
+    principal: &Principal,
+    name: String,
+    arguments: Value,
+) -> Result<CallRequest, ProblemResponse> {
     let is_found = finds_tool(sessions, principal, &name).await;
     let caller = Arc::new(principal.caller(Face::Http));
     let is_client = !principal.oversees();
@@ -117,7 +143,7 @@ pub(crate) async fn call_tool(
         })
     });
     let tool = name.into();
-    let request = CallRequest {
+    Ok(CallRequest {
         tool,
         arguments,
         caller,
@@ -125,8 +151,7 @@ pub(crate) async fn call_tool(
         progress: None,
         check,
         conversation: None,
-    };
-    Ok(board.call(request).await)
+    })
 }
 
 /// Names a stored result.

@@ -275,7 +275,7 @@ fn difference(before: &Snapshot, now: &Snapshot) -> (CatalogChange, Vec<String>)
 }
 
 /// The level and the text of an MCP log notification.
-fn log_text(params: &JsonText) -> (String, String) {
+pub(crate) fn log_text(params: &JsonText) -> (String, String) {
     let params = params.parse();
     let level = params["level"].as_str().unwrap_or("info").chars().take(16).collect();
     let said = match &params["data"] {

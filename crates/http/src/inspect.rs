@@ -9,8 +9,9 @@ use switchboard_auth::Principal;
 use switchboard_sessions::{ApiTools, SessionService};
 
 use crate::answers::{BadRequest, Guarded, UnknownTool};
-use crate::extract::FromPath;
+use crate::extract::{FromPath, FromQuery};
 use crate::present;
+use crate::present_absence::hidden_tools;
 use crate::problem::ProblemResponse;
 use crate::ready::{Ready, ReadySessions};
 
@@ -21,6 +22,17 @@ pub(crate) struct ToolName {
     /// The canonical name `server.tool`, or the bare name.
     #[param(min_length = 1, example = "demo.echo")]
     pub(crate) name: String,
+}
+
+/// Selects tools.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ToolsQuery {
+    /// Whether to list also what clients do not see, and why. For operators.
+    #[serde(default)]
+    #[param(default = false)]
+    all: bool,
 }
 
 /// List the servers
@@ -48,12 +60,14 @@ pub(crate) async fn servers(
 
 /// List the tools
 ///
-/// The catalog at its current revision. A client sees the tools that it may call, an operator all of them.
+/// The catalog at its current revision. A client sees the tools that it may call, an operator all of them; with `all` also those
+/// that are not in the catalog or hidden from clients, with the reasons.
 #[utoipa::path(
     get,
     path = "/api/v1/tools",
     operation_id = "listTools",
     tag = "tools",
+    params(ToolsQuery),
     responses(
         (
             status = 200,
@@ -65,16 +79,19 @@ pub(crate) async fn servers(
             )
         ),
         Guarded,
+        BadRequest,
     )
 )]
 pub(crate) async fn tools(
     Ready(board): Ready,
     ReadySessions(sessions): ReadySessions,
     Extension(principal): Extension<Principal>,
+    FromQuery(ToolsQuery { all }): FromQuery<ToolsQuery>,
 ) -> Json<ToolList> {
     let mut list = present::tools(&board);
     list.tools.retain(|tool| may_reach(&sessions, &principal, &tool.name));
     list.quarantined.retain(|_| principal.oversees());
+    list.hidden = (all && principal.oversees()).then(|| hidden_tools(&board));
     Json(list)
 }
 

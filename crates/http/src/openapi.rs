@@ -41,6 +41,7 @@ static TEXT: LazyLock<String> = LazyLock::new(openapi_text);
     security(("credentials" = [])),
     components(schemas(
         switchboard_api::BoardEvent,
+        switchboard_api::CallEvent,
         switchboard_api::Problem,
         switchboard_api::SessionEventData,
         switchboard_chat::TurnEvent,
@@ -77,8 +78,9 @@ pub fn openapi_text() -> String {
 }
 
 /// The types of server-sent events, and those of the JSON in their `data`.
-const STREAM_EVENTS: [(&str, &str); 3] = [
+const STREAM_EVENTS: [(&str, &str); 4] = [
     ("BoardStreamEvent", "BoardEvent"),
+    ("CallStreamEvent", "CallEvent"),
     ("SessionEvent", "SessionEventData"),
     ("TurnStreamEvent", "TurnEvent"),
 ];

@@ -117,7 +117,7 @@ pub fn tools(board: &Board) -> ToolList {
     let catalog = board.catalog();
     let away = unavailable_servers(board);
     let tools = catalog.tools().iter().map(|tool| tool_view(tool, &away)).collect();
-    ToolList { revision: catalog.revision(), tools, quarantined: quarantined(board) }
+    ToolList { revision: catalog.revision(), tools, quarantined: quarantined(board), hidden: None }
 }
 
 /// The quarantined tools of all servers: their definitions, or what the configuration declares of them, cannot be used.

@@ -1,7 +1,7 @@
 //! Says why a tool is not in the catalog.
 
-use switchboard_api::AbsentTool;
-use switchboard_model::ConnectError;
+use switchboard_api::{AbsentTool, HiddenToolView};
+use switchboard_model::{CanonicalName, ConnectError, ToolDescriptor};
 use switchboard_registry::Absence;
 use switchboard_runtime::Board;
 
@@ -14,7 +14,44 @@ pub struct NoSuchTool {
 
 /// Why the catalog has no tool of this name; `None` if nothing here has the name.
 pub fn absent_tool(board: &Board, name: &str) -> Option<AbsentTool> {
-    let (reason, message, hint) = match board.absence_of(name)? {
+    Some(described(board, name, board.absence_of(name)?))
+}
+
+/// The tools that clients do not see: those that are not in the catalog, and those that policy hides.
+pub(crate) fn hidden_tools(board: &Board) -> Vec<HiddenToolView> {
+    let absent = board.absent_tools().into_iter().map(|(name, tool, absence)| {
+        let AbsentTool { reason, message, hint } = described(board, name.as_str(), absence);
+        hidden(&name, &tool, (&reason, message, hint))
+    });
+    let snapshot = board.snapshot();
+    let denied = snapshot.catalog().tools().iter();
+    let denied = denied.filter(|tool| !snapshot.index().permits(tool.name.as_str())).map(|tool| {
+        let by =
+            "`gateway.allow_toolsets` or `gateway.deny_toolsets` hides its toolsets from clients";
+        hidden(&tool.name, &tool.descriptor, ("denied", by.into(), None))
+    });
+    absent.chain(denied).collect()
+}
+
+fn hidden(
+    name: &CanonicalName,
+    tool: &ToolDescriptor,
+    (reason, by, hint): (&str, String, Option<String>),
+) -> HiddenToolView {
+    HiddenToolView {
+        name: name.to_string(),
+        server: name.server().to_string(),
+        tool: name.tool().to_owned(),
+        title: tool.title.clone(),
+        description: tool.description.clone(),
+        reason: reason.into(),
+        by,
+        hint,
+    }
+}
+
+fn described(board: &Board, name: &str, absence: Absence) -> AbsentTool {
+    let (reason, message, hint) = match absence {
         Absence::Disabled { entry } => (
             "disabled",
             format!("the entry '{entry}' in toolbox.tools says `enabled: false`"),
@@ -61,5 +98,5 @@ pub fn absent_tool(board: &Board, name: &str) -> Option<AbsentTool> {
             Some("`switchboard tool list` shows the tools that there are".to_owned()),
         ),
     };
-    Some(AbsentTool { reason: reason.to_owned(), message, hint })
+    AbsentTool { reason: reason.to_owned(), message, hint }
 }

@@ -56,6 +56,7 @@ pub fn session(sessions: &SessionService, session: Summary) -> SessionView {
             .map(|(name, own)| (name.clone(), own_view(own, status(name))))
             .collect(),
         tools_revision: session.revision,
+        running_turn: None,
         clients: None,
         created_at_ms: session.created_at_ms,
         updated_at_ms: session.updated_at_ms,
@@ -166,6 +167,8 @@ pub fn session_tools(board: &Board, session: &str, now: &SessionState) -> Sessio
             tool: tool.name.tool().to_owned(),
             description: tool.descriptor.description.clone(),
             input_schema: tool.descriptor.input_schema.parse(),
+            enabled: None,
+            because: None,
         }
     });
     SessionTools { tools_revision: now.revision, tools: tools.collect() }
@@ -260,11 +263,15 @@ pub fn rendering(
     since: Option<u64>,
 ) -> RenderingView {
     let rendering = now.cached.rendering(provider);
-    let (basis, cost) = (provider.basis(), rendering.cost());
-    let precision = serde_json::to_value(basis.precision).unwrap_or_default();
+    let cost = rendering.cost();
+    let view = &now.cached.view;
+    let canonical = |name: &str| {
+        let entry = view.reach(name).ok()?;
+        Some(entry.shown_name().to_string())
+    };
     let explained = || {
         let tools = rendering.tools.iter().zip(&cost.tools);
-        tools.map(|(tool, tokens)| rendered_tool(tool, *tokens)).collect()
+        tools.map(|(tool, tokens)| rendered_tool(tool, canonical(&tool.name), *tokens)).collect()
     };
     let delta = since.map(|since| {
         let before = session.view_at(since).map(|view| view.rendering(provider));
@@ -276,14 +283,7 @@ pub fn rendering(
         tools_revision: now.revision,
         tools: serde_json::from_slice(&rendering.json()).unwrap_or_default(),
         count: rendering.tools.len(),
-        tokens: TokenCost {
-            total: cost.total,
-            basis: TokenBasis {
-                tokenizer: basis.tokenizer.into(),
-                precision: precision.as_str().unwrap_or_default().into(),
-                note: basis.note.into(),
-            },
-        },
+        tokens: TokenCost { total: cost.total, basis: token_basis(provider) },
         quarantined: rendering.quarantined.iter().map(not_shown).collect(),
         left_out: rendering.left_out.iter().map(not_shown).collect(),
         explained: explain.then(explained),
@@ -291,13 +291,34 @@ pub fn rendering(
     }
 }
 
-fn rendered_tool(tool: &RenderedTool, tokens: usize) -> RenderedToolView {
+/// How the tokens of a provider are counted.
+pub fn token_basis(provider: Provider) -> TokenBasis {
+    let basis = provider.basis();
+    let precision = serde_json::to_value(basis.precision).unwrap_or_default();
+    TokenBasis {
+        tokenizer: basis.tokenizer.into(),
+        precision: precision.as_str().unwrap_or_default().into(),
+        note: basis.note.into(),
+    }
+}
+
+fn rendered_tool(
+    tool: &RenderedTool,
+    canonical_name: Option<String>,
+    tokens: usize,
+) -> RenderedToolView {
     let rewrites = tool.rewrites.iter().map(|rewrite| RewriteView {
         path: rewrite.path.clone(),
         what: rewrite.what.clone(),
         reason: rewrite.reason.into(),
     });
-    RenderedToolView { name: tool.name.to_string(), tokens, rewrites: rewrites.collect() }
+    RenderedToolView {
+        name: tool.name.to_string(),
+        canonical_name,
+        declaration: serde_json::from_str(&tool.json).unwrap_or_default(),
+        tokens,
+        rewrites: rewrites.collect(),
+    }
 }
 
 fn not_shown(tool: &NotShown) -> NotShownView {

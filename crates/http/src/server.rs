@@ -42,10 +42,11 @@ use crate::self_waking::SelfWaking;
 use crate::server_state::{ServeOptions, Shared};
 use crate::sign_in_pages::PagesOf;
 use crate::{
-    accounts, agents, api_docs, authorize, board_events, call_records, calls, config, connect,
-    content_checks, declarations, health, history, inspect, keys, mcp, me, openapi, problem,
-    providers, server_entries, session_events, session_render, session_tools, sessions, sources,
-    tooling_gateway, trustgraph, trustgraph_socket, turns, workbench,
+    accounts, agents, api_docs, authorize, board_events, call_records, call_statistics,
+    call_stream, calls, config, connect, content_checks, declarations, health, history, inspect,
+    keys, mcp, me, openapi, problem, providers, renderings, server_entries, session_events,
+    session_preview, session_render, session_tools, sessions, sources, tooling_gateway, trustgraph,
+    trustgraph_socket, turns, workbench,
 };
 
 /// The maximum size of a request body of the API.
@@ -99,6 +100,8 @@ pub(crate) fn documented_routes() -> OpenApiRouter<Shared> {
         .routes(routes!(keys::show, keys::change, keys::revoke))
         .routes(routes!(inspect::tools))
         .routes(routes!(inspect::tool))
+        .routes(routes!(renderings::of_tool))
+        .routes(routes!(renderings::renderers))
         .routes(routes!(declarations::show, declarations::put, declarations::delete))
         .routes(routes!(declarations::preview))
         .routes(routes!(declarations::check))
@@ -107,6 +110,9 @@ pub(crate) fn documented_routes() -> OpenApiRouter<Shared> {
         .routes(routes!(call_records::recent))
         .routes(routes!(call_records::export))
         .routes(routes!(call_records::show))
+        .routes(routes!(call_stream::cancel))
+        .routes(routes!(call_statistics::over_time))
+        .routes(routes!(call_statistics::now))
         .routes(routes!(calls::result))
         .routes(routes!(content_checks::recent))
         .routes(routes!(sessions::toolsets))
@@ -122,6 +128,9 @@ pub(crate) fn documented_routes() -> OpenApiRouter<Shared> {
         .routes(routes!(session_tools::switch_toolset))
         .routes(routes!(session_events::follow))
         .routes(routes!(session_render::render))
+        .routes(routes!(renderings::of_session))
+        .routes(routes!(session_preview::preview))
+        .routes(routes!(session_preview::clone))
         .routes(routes!(turns::list, turns::begin))
         .routes(routes!(turns::show))
         .routes(routes!(turns::cancel))

@@ -6,13 +6,12 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use switchboard_api::RenderingAnswer;
 use switchboard_render::{Provider, UnknownRenderTarget};
-use utoipa::openapi::schema::{ObjectBuilder, Type};
-use utoipa::openapi::{RefOr, Schema};
 
 use crate::answers::{BadRequest, Guarded, StoreFailed, UnknownSession};
 use crate::extract::FromQuery;
 use crate::present_sessions as present;
 use crate::problem::{ProblemResponse, bad_query};
+use crate::render_targets::ProviderName;
 use crate::sessions::{SessionId, SessionPath};
 
 /// Options of the rendering.
@@ -35,18 +34,6 @@ pub(crate) struct RenderQuery {
     #[param(default = false)]
     bare: bool,
 }
-
-/// The schema of provider names.
-struct ProviderName;
-
-impl utoipa::PartialSchema for ProviderName {
-    fn schema() -> RefOr<Schema> {
-        let names = Provider::ALL.map(Provider::as_str);
-        ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names)).into()
-    }
-}
-
-impl utoipa::ToSchema for ProviderName {}
 
 /// The largest integer that every JSON reader represents exactly.
 const MAX_REVISION: u64 = 9_007_199_254_740_991;

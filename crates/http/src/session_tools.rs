@@ -20,6 +20,7 @@ use crate::present_sessions as present;
 use crate::problem::ProblemResponse;
 use crate::ready::Ready;
 use crate::session_call;
+use crate::session_standing::all_session_tools;
 use crate::sessions::{ApplyQuery, Asker, SessionId, SessionPath};
 
 /// Names a tool of a session.
@@ -46,15 +47,27 @@ pub(crate) struct ToolsetOfSession {
     pub(crate) toolset: String,
 }
 
+/// Selects tools of a session.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct AllToolsQuery {
+    /// Whether to list also the tools that the session could have.
+    #[serde(default)]
+    #[param(default = false)]
+    all: bool,
+}
+
 /// List the tools of a session
 ///
-/// In the order in which all models and clients get them: a tool that was declared keeps its place, new tools follow.
+/// In the order in which all models and clients get them: a tool that was declared keeps its place, new tools follow. With
+/// `all`, the tools that the session could have come after them, and each says why it is there or not.
 #[utoipa::path(
     get,
     path = "/api/v1/sessions/{id}/tools",
     operation_id = "listSessionTools",
     tag = "sessions",
-    params(SessionId),
+    params(SessionId, AllToolsQuery),
     responses(
         (status = 200, description = "The tools.", body = SessionTools),
         Guarded,
@@ -63,7 +76,15 @@ pub(crate) struct ToolsetOfSession {
         StoreFailed,
     )
 )]
-pub(crate) async fn list(Ready(board): Ready, meant: SessionPath) -> Json<SessionTools> {
+pub(crate) async fn list(
+    Ready(board): Ready,
+    meant: SessionPath,
+    FromQuery(AllToolsQuery { all }): FromQuery<AllToolsQuery>,
+) -> Json<SessionTools> {
+    if all {
+        let sees_policy = meant.principal.oversees();
+        return Json(all_session_tools(&board, &meant.session, &meant.now(), sees_policy));
+    }
     Json(present::session_tools(&board, &meant.session.id, &meant.now()))
 }
 

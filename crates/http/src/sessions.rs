@@ -13,7 +13,9 @@ use switchboard_api::{
     SessionView, ToolsetList,
 };
 use switchboard_auth::Principal;
-use switchboard_sessions::{ATTACH_WAIT, Session, SessionError, SessionService, Summary};
+use switchboard_sessions::{
+    ATTACH_WAIT, Session, SessionError, SessionKind, SessionService, Summary,
+};
 use switchboard_turns::Turns;
 
 use crate::answers::{
@@ -22,8 +24,12 @@ use crate::answers::{
 };
 use crate::extract::{FromBody, FromPath, FromQuery};
 use crate::present_sessions as present;
-use crate::problem::ProblemResponse;
+use crate::problem::{ProblemResponse, bad_query};
 use crate::ready::{Ready, ReadySessions, ReadyTurns};
+
+/// The maximum number of sessions in one response, if it is limited, and of characters of a text in the query.
+const MAX_LISTED: usize = 1000;
+const MAX_LENGTH: usize = 512;
 
 /// Names a session.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -32,6 +38,81 @@ pub(crate) struct SessionId {
     /// The id of the session.
     #[param(min_length = 1, max_length = 256, example = "work")]
     pub(crate) id: String,
+}
+
+/// Selects sessions.
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct SessionsQuery {
+    /// Only sessions of this kind.
+    #[param(inline, nullable = false)]
+    kind: Option<KindWord>,
+    /// Only sessions that have this text in their id, title, owner, provider or model, in upper or lower case.
+    #[param(max_length = 512, nullable = false)]
+    q: Option<String>,
+    /// The maximum number of sessions: the newest that match. If absent, all.
+    #[param(minimum = 1, maximum = 1000, nullable = false)]
+    limit: Option<usize>,
+    /// Only sessions that were created before this one: the id of the first session of the previous page.
+    #[param(max_length = 512, nullable = false)]
+    before: Option<String>,
+}
+
+/// A kind of sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum KindWord {
+    Endpoint,
+    Client,
+    Principal,
+}
+
+impl KindWord {
+    fn is(self, kind: SessionKind) -> bool {
+        match self {
+            Self::Endpoint => kind == SessionKind::Endpoint,
+            Self::Client => kind == SessionKind::Client,
+            Self::Principal => kind == SessionKind::Principal,
+        }
+    }
+}
+
+impl SessionsQuery {
+    /// The sessions that match, oldest first.
+    fn page(self, mut all: Vec<Summary>) -> Result<Vec<Summary>, ProblemResponse> {
+        if self.limit.is_some_and(|limit| !(1..=MAX_LISTED).contains(&limit)) {
+            return Err(bad_query(format!("`limit` is 1 to {MAX_LISTED}")));
+        }
+        for (name, word) in [("q", &self.q), ("before", &self.before)] {
+            if word.as_ref().is_some_and(|word| word.chars().count() > MAX_LENGTH) {
+                return Err(bad_query(format!("`{name}` has at most {MAX_LENGTH} characters")));
+            }
+        }
+        if let Some(before) = &self.before {
+            let end = all.iter().position(|session| session.id == *before).unwrap_or(0);
+            all.truncate(end);
+        }
+        let wanted = self.q.map(|text| text.to_lowercase());
+        let has = |text: Option<&String>, wanted: &str| {
+            text.is_some_and(|text| text.to_lowercase().contains(wanted))
+        };
+        all.retain(|session| {
+            let about = &session.draft.about;
+            let texts = [
+                Some(&session.id),
+                Some(&session.owner),
+                about.title.as_ref(),
+                about.provider.as_ref(),
+                about.model.as_ref(),
+            ];
+            self.kind.is_none_or(|kind| kind.is(session.kind))
+                && wanted.as_ref().is_none_or(|wanted| texts.into_iter().any(|it| has(it, wanted)))
+        });
+        let surplus = self.limit.map_or(0, |limit| all.len().saturating_sub(limit));
+        all.drain(..surplus);
+        Ok(all)
+    }
 }
 
 /// Names an attached server of a session.
@@ -66,21 +147,33 @@ pub(crate) async fn toolsets(
 
 /// List the sessions
 ///
-/// Those that were created, and those of connected MCP clients. An operator sees all sessions, others their own.
+/// Those that were created, and those of connected MCP clients, oldest first. An operator sees all sessions, others their own.
 #[utoipa::path(
     get,
     path = "/api/v1/sessions",
     operation_id = "listSessions",
     tag = "sessions",
-    responses((status = 200, description = "The sessions.", body = SessionList), Guarded, StoreFailed)
+    params(SessionsQuery),
+    responses(
+        (status = 200, description = "The sessions.", body = SessionList),
+        Guarded,
+        BadRequest,
+        StoreFailed,
+    )
 )]
 pub(crate) async fn list(
     ReadySessions(sessions): ReadySessions,
+    ReadyTurns(turns): ReadyTurns,
     Extension(principal): Extension<Principal>,
+    FromQuery(query): FromQuery<SessionsQuery>,
 ) -> Result<Json<SessionList>, ProblemResponse> {
-    let listed = sessions.sessions().list(owner(&principal)).await?;
+    let listed = query.page(sessions.sessions().list(owner(&principal)).await?)?;
     let clients = sessions.session_clients(owner(&principal)).await?;
-    Ok(Json(present::sessions(&sessions, listed, &clients)))
+    let mut list = present::sessions(&sessions, listed, &clients);
+    for session in &mut list.sessions {
+        session.running_turn = turns.running(&session.id).map(|turn| turn.id.clone());
+    }
+    Ok(Json(list))
 }
 
 /// Create a session
@@ -346,7 +439,7 @@ pub(crate) struct WaitQuery {
     /// How many seconds to wait for its attached servers; 0 does not wait.
     #[serde(default, deserialize_with = "at_most_longest_wait")]
     #[param(maximum = 60, default = 15)]
-    wait: Option<u64>,
+    pub(crate) wait: Option<u64>,
 }
 
 /// The maximum time that a request waits for a server, in seconds.
@@ -363,7 +456,7 @@ fn at_most_longest_wait<'de, D: serde::Deserializer<'de>>(
     Ok(seconds)
 }
 
-fn wait_of(seconds: Option<u64>) -> Duration {
+pub(crate) fn wait_of(seconds: Option<u64>) -> Duration {
     seconds.map_or(ATTACH_WAIT, Duration::from_secs)
 }
 
@@ -430,7 +523,9 @@ impl SessionPath {
 
     pub(crate) fn view(&self) -> SessionView {
         self.sessions.sessions().view_of(&self.session);
-        present::session(&self.sessions, Summary::of(&self.session))
+        let running_turn = self.turns.running(&self.session.id).map(|turn| turn.id.clone());
+        let view = present::session(&self.sessions, Summary::of(&self.session));
+        SessionView { running_turn, ..view }
     }
 
     pub(crate) async fn change(

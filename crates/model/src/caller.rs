@@ -15,6 +15,13 @@ pub enum Face {
 }
 
 impl Face {
+    pub const ALL: [Self; 4] = [Self::Cli, Self::Http, Self::Mcp, Self::Turn];
+
+    /// The face of this word in records.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|face| face.as_str() == word)
+    }
+
     /// The word in records.
     pub fn as_str(self) -> &'static str {
         match self {

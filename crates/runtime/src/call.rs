@@ -201,16 +201,26 @@ impl Board {
                 () = &mut listening => {}
             }
         };
-        let result = report.result.map_err(|failed| failed.error).and_then(|answer| typed(&answer));
-        CallReport {
-            id: report.id,
-            tool: report.tool,
-            revision: report.revision,
-            result,
-            wait: report.wait,
-            run: report.run,
-            whole_result: report.whole_result,
-        }
+        typed_report(report)
+    }
+
+    /// Like [`Board::call`], with all events of the server for the caller instead of its progress alone.
+    pub async fn call_with_events(&self, request: CallRequest, events: EventSender) -> CallReport {
+        let arguments =
+            if request.arguments.is_null() { Value::Object(Map::new()) } else { request.arguments };
+        let log_level = Some("debug".into());
+        let passing = ForwardedContext { wants_progress: true, log_level, ..Default::default() };
+        let call = RawCall {
+            tool: request.tool,
+            arguments: Some(arguments.to_string()),
+            caller: request.caller,
+            requested: request.requested,
+            passing,
+            events: Some(events),
+            check: request.check,
+            conversation: request.conversation,
+        };
+        typed_report(self.call_raw(call).await)
     }
 
     /// Runs one call and returns its result unparsed. Dropping the future cancels it, as with [`Board::call`].
@@ -549,6 +559,19 @@ fn read_progress(params: &Value) -> Option<Progress> {
         total: params.get("total").and_then(Value::as_f64),
         message: params.get("message").and_then(Value::as_str).map(str::to_owned),
     })
+}
+
+fn typed_report(report: RawReport) -> CallReport {
+    let result = report.result.map_err(|failed| failed.error).and_then(|answer| typed(&answer));
+    CallReport {
+        id: report.id,
+        tool: report.tool,
+        revision: report.revision,
+        result,
+        wait: report.wait,
+        run: report.run,
+        whole_result: report.whole_result,
+    }
 }
 
 pub(crate) fn typed(answer: &RawCallResult) -> Result<ToolResult, CallError> {

@@ -76,6 +76,11 @@ impl Board {
         self.running.0.lock().get(&id.0).cloned()
     }
 
+    /// The call that is made with exactly this caller, if it waits or runs.
+    pub fn running_call_of(&self, caller: &Arc<Caller>) -> Option<Arc<RunningCall>> {
+        self.running.0.lock().values().find(|call| Arc::ptr_eq(&call.caller, caller)).cloned()
+    }
+
     /// Cancels a call: its slots are released, its server is told, and its caller gets the error `cancelled`. Returns
     /// whether it was still waiting or running.
     pub fn cancel_call(&self, id: &CallId) -> bool {

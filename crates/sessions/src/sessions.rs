@@ -14,7 +14,7 @@ use crate::change::Change;
 use crate::client_session::{CLIENT_PREFIX, client_session_id};
 use crate::error::SessionError;
 use crate::owner_access::OwnerAccess;
-use crate::session::{Beginning, Draft, OwnServer, Session, SessionKind};
+use crate::session::{Beginning, Draft, OwnServer, Session, SessionKind, SessionState};
 use crate::session_notice::{SessionNotice, SessionStage, WAITING_NOTICES};
 use crate::session_rows;
 use crate::write_queue::{Acknowledged, WriteQueue, now_ms};
@@ -320,6 +320,25 @@ impl Sessions {
             Ok(())
         })
         .await
+    }
+
+    /// The state of a session now, and after a change, which is checked and not made.
+    pub fn preview(
+        &self,
+        session: &Session,
+        expected: Option<u64>,
+        change: Change,
+    ) -> Result<(SessionState, SessionState), SessionError> {
+        let ((), next, is_renewed) =
+            session.prepare(&self.published, expected, |snapshot, view, draft| {
+                change.apply(snapshot, view, draft)
+            })?;
+        let now = session.now();
+        if is_renewed {
+            self.notify(session, SessionStage::Changed);
+        }
+        let next = next.unwrap_or_else(|| now.clone());
+        Ok((now, next))
     }
 
     /// Enables or disables toolsets for a meta-tool, within the scope of its caller. Otherwise as [`Self::change`].

@@ -1,10 +1,11 @@
 //! Records of calls: written in batches, read newest first.
 
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use sqlx::sqlite::{Sqlite, SqliteRow};
 use sqlx::{QueryBuilder, Row};
-use switchboard_model::{CallId, CallOutcome, CallRecord, CanonicalName};
+use switchboard_model::{CallId, CallOutcome, CallRecord, CanonicalName, Face};
 
 use crate::rows::{bind_call, bind_contents, call_from_row, canonical_name};
 use crate::{Store, StoreError};
@@ -64,6 +65,10 @@ pub struct CallFilter {
     pub server: Option<String>,
     /// Only calls of one of these sessions; empty means all sessions.
     pub sessions: Vec<String>,
+    /// Only calls that came through this interface.
+    pub face: Option<Face>,
+    /// Only calls that ran at least this long.
+    pub min_run: Option<Duration>,
     /// Only calls with this outcome.
     pub outcome: Option<CallOutcome>,
     /// Only calls that this principal made: its id, or the name of its API key.
@@ -201,6 +206,13 @@ pub(crate) fn push_filter(query: &mut QueryBuilder<Sqlite>, filter: &CallFilter)
             sessions.push_bind(session);
         }
         query.push(")");
+    }
+    if let Some(face) = filter.face {
+        query.push(" AND face = ").push_bind(face.as_str());
+    }
+    if let Some(least) = filter.min_run {
+        let least = i64::try_from(least.as_nanos()).unwrap_or(i64::MAX);
+        query.push(" AND run_ns >= ").push_bind(least);
     }
     if let Some(outcome) = filter.outcome {
         query.push(" AND outcome = ").push_bind(outcome.as_str());

@@ -12,6 +12,7 @@
 //! - Any number of processes may use one directory at the same time.
 
 mod call_export;
+mod call_times;
 mod calls;
 mod clients;
 mod content_checks;
@@ -37,6 +38,7 @@ mod source_servers;
 mod store;
 
 pub use call_export::{CallExport, ExportError};
+pub use call_times::CallTimes;
 pub use calls::CallFilter;
 pub use clients::StoredClient;
 pub use content_checks::ContentCheckFilter;

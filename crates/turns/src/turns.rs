@@ -298,6 +298,11 @@ impl Turns {
         self.book().running.get(session).cloned()
     }
 
+    /// All turns that run.
+    pub fn all_running(&self) -> Vec<Arc<LiveTurn>> {
+        self.book().running.values().cloned().collect()
+    }
+
     /// Makes a change of the session visible to its model at once: a running turn sends its current request again with
     /// the new tools.
     pub fn apply_now(&self, session: &str) {

@@ -37,7 +37,7 @@ impl EventReader {
         Self::of(request.header("accept", "text/event-stream").json(&body)).await
     }
 
-    async fn of(request: reqwest::RequestBuilder) -> Self {
+    pub(crate) async fn of(request: reqwest::RequestBuilder) -> Self {
         let response = tokio::time::timeout(PATIENCE, request.send()).await.unwrap().unwrap();
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["content-type"], "text/event-stream");
