@@ -176,8 +176,11 @@ impl From<Problem> for Failure {
             _ => EXIT_UNREACHABLE,
         };
         let errors = problem.errors.iter().filter(|_| problem.errors.len() > 1);
-        let errors: String =
-            errors.flat_map(|error| ["\n  ", &error.path, ": ", &error.message]).collect();
+        // An error about the whole body has no path.
+        let colon = |path: &str| if path.is_empty() { "" } else { ": " };
+        let errors: String = errors
+            .flat_map(|error| ["\n  ", &error.path, colon(&error.path), &error.message])
+            .collect();
         let message = format!("{}{errors}", problem.detail);
         let details = serde_json::to_value(&problem.errors).ok();
         let details = details.filter(|_| !problem.errors.is_empty()).map(Box::new);

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 pub(crate) type ReadArguments = Result<Map<String, Value>, String>;
 
 /// Words that models write when an action has no arguments.
-const NONE: [&str; 6] = ["none", "null", "n/a", "empty", "-", "no arguments"];
+const NONE: [&str; 7] = ["none", "null", "n/a", "empty", "-", "no arguments", ")"];
 /// Maximum size of arguments that are not read, as they are kept for display.
 const MAX_UNREAD: usize = 4 << 10;
 
@@ -81,9 +81,35 @@ pub(crate) fn as_answer(arguments: ReadArguments) -> String {
     }
 }
 
-/// Parses a JSON value. Raw line breaks and tabs within strings, which JSON forbids and models write, are accepted.
+/// Parses a JSON value. Raw line breaks and tabs within strings, and a comma after the last element, which JSON forbids and
+/// models write, are accepted.
 pub(crate) fn parse(text: &str) -> Option<Value> {
-    serde_json::from_str(text).or_else(|_| serde_json::from_str(&escape_controls(text))).ok()
+    if let Ok(value) = serde_json::from_str(text) {
+        return Some(value);
+    }
+    let escaped = escape_controls(text);
+    let parsed = serde_json::from_str(&escaped);
+    parsed.or_else(|_| serde_json::from_str(&without_last_commas(&escaped))).ok()
+}
+
+/// The text without commas that are followed by `}` or `]`, outside of strings.
+fn without_last_commas(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let (mut in_string, mut is_escaped) = (false, false);
+    for (at, c) in text.char_indices() {
+        let rest = text.get(at + c.len_utf8()..).unwrap_or_default();
+        let is_last = || rest.trim_start().starts_with(['}', ']']);
+        if in_string || c != ',' || !is_last() {
+            kept.push(c);
+        }
+        match c {
+            _ if is_escaped => is_escaped = false,
+            '\\' if in_string => is_escaped = true,
+            '"' => in_string = !in_string,
+            _ => {}
+        }
+    }
+    kept
 }
 
 fn escape_controls(text: &str) -> Cow<'_, str> {
@@ -152,6 +178,8 @@ mod tests {
         check("`{\"a\":1}`", Ok(json!({"a": 1})));
         check(r#""{\"a\":1}""#, Ok(json!({"a": 1})));
         check("{\"a\": \"x\ny\\\"\t\"}", Ok(json!({"a": "x\ny\"\t"})));
+        check("{\"a\": [1, 2, ], \"b\": \",}\",\n}", Ok(json!({"a": [1, 2], "b": ",}"})));
+        check("{\"a\": 1,,}", Err("{\"a\": 1,,}"));
         check("[1]", Err("[1]"));
         check("{'a': 1}", Err("{'a': 1}"));
         check("a = 1", Err("a = 1"));

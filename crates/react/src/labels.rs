@@ -6,6 +6,8 @@ pub(crate) enum Label {
     Thought,
     Action,
     Args,
+    /// Other words for [`Label::Args`], which count only after the name of a tool: thoughts use them as well.
+    Parameters,
     Observation,
     Answer,
 }
@@ -28,7 +30,7 @@ pub(crate) enum LineStart {
 }
 
 /// The words of the labels, in lower case and without separators. Models know some of them by other names.
-const WORDS: [(&str, Label); 13] = [
+const WORDS: [(&str, Label); 17] = [
     ("thought", Label::Thought),
     ("thoughts", Label::Thought),
     ("action", Label::Action),
@@ -37,6 +39,10 @@ const WORDS: [(&str, Label); 13] = [
     ("actioninput", Label::Args),
     ("actionargs", Label::Args),
     ("actionarguments", Label::Args),
+    ("parameters", Label::Parameters),
+    ("params", Label::Parameters),
+    ("input", Label::Parameters),
+    ("toolinput", Label::Parameters),
     ("observation", Label::Observation),
     ("observations", Label::Observation),
     ("finalanswer", Label::Answer),
@@ -48,6 +54,9 @@ const WORDS: [(&str, Label); 13] = [
 pub(crate) const REASONING_OPENS: [&str; 2] = ["<think>", "<thinking>"];
 /// The closing tags.
 pub(crate) const REASONING_ENDS: [&str; 2] = ["</think>", "</thinking>"];
+
+/// The tag before an action that is written as a JSON object, as some models are trained to write it.
+const CALL_TAG: &str = "<tool_call>";
 
 /// A label is within this many bytes of the beginning of its line.
 const MAX_LABEL: usize = 64;
@@ -69,7 +78,7 @@ pub(crate) fn classify(head: &str, surroundings: Surroundings) -> LineStart {
     }
     let trimmed = head.trim_start_matches([' ', '\t']);
     if trimmed.starts_with('<') {
-        return tag(trimmed);
+        return tag(trimmed, surroundings);
     }
     if trimmed.starts_with('`') && is_fence_so_far(trimmed) {
         return if trimmed.ends_with('\n') { LineStart::Fence } else { LineStart::Undecided };
@@ -77,12 +86,17 @@ pub(crate) fn classify(head: &str, surroundings: Surroundings) -> LineStart {
     label(trimmed, surroundings)
 }
 
-fn tag(text: &str) -> LineStart {
+fn tag(text: &str, surroundings: Surroundings) -> LineStart {
     let lower = text.to_ascii_lowercase();
     if REASONING_OPENS.contains(&lower.as_str()) {
         return LineStart::Reasoning;
     }
-    let may_be = REASONING_OPENS.iter().any(|tag| tag.starts_with(&lower));
+    let is_prose = surroundings == Surroundings::Prose;
+    if is_prose && lower == CALL_TAG {
+        return LineStart::Label { label: Label::Action, open: 0 };
+    }
+    let may_be = REASONING_OPENS.iter().any(|tag| tag.starts_with(&lower))
+        || (is_prose && CALL_TAG.starts_with(&lower));
     if may_be { LineStart::Undecided } else { LineStart::Text }
 }
 
@@ -198,6 +212,7 @@ mod tests {
         check("Action Input:", of(Label::Args));
         check("action_input：", of(Label::Args));
         check("Observation 1:", of(Label::Observation));
+        check("Tool Input:", of(Label::Parameters));
         check("\"Action:", LineStart::Label { label: Label::Action, open: 1 });
     }
 
@@ -228,6 +243,9 @@ mod tests {
     fn tags_and_fences_are_lines_of_their_own() {
         check("<think>", LineStart::Reasoning);
         check(" <Thinking>", LineStart::Reasoning);
+        check("<tool_call>", of(Label::Action));
+        check("</tool_call>", LineStart::Text);
+        assert_eq!(classify("<tool_call>", Surroundings::Json), LineStart::Text);
         check("```json\n", LineStart::Fence);
         check("  ````\n", LineStart::Fence);
         check("``\n", LineStart::Text);

@@ -2,7 +2,7 @@
 //!
 //! Labels count at the beginning of a line, and some of them behind a sentence of a thought. The first action decides: the reply is a list of actions then, and an
 //! answer or an observation after them is dropped, because the model invented the results that it is based on. A reply
-//! without a label is an answer.
+//! without a label is an answer, unless it is an action as one JSON object.
 
 mod actions;
 mod inline_labels;
@@ -166,8 +166,12 @@ impl ReactParser {
             // A last line break decides what a line without one is.
             self.char('\n', out);
         }
-        if self.section == Section::Lead {
+        if self.section == Section::Lead && !self.lead_is_action(out) {
             self.lead_is_answer(out);
+        }
+        // Nothing follows the name, so the tool gets no arguments.
+        if self.section == Section::Thought && self.calls == 0 && self.begin_named_action(out) {
+            self.end_action(out);
         }
         self.end_inline(out);
         self.close(out);
@@ -226,19 +230,19 @@ impl ReactParser {
             Section::Lead => match label {
                 Label::Thought | Label::Action | Label::Answer => true,
                 Label::Args => self.buffer.trim().is_empty(),
-                Label::Observation => false,
+                Label::Parameters | Label::Observation => false,
             },
             Section::PlainAnswer => {
                 matches!(label, Label::Thought | Label::Action | Label::Answer)
             }
             Section::Answer | Section::Dropped => false,
+            Section::BeforeArgs => true,
             Section::Thought
             | Section::Name
             | Section::ActionObject
-            | Section::BeforeArgs
             | Section::Args
             | Section::ArgsObject
-            | Section::AfterAction => true,
+            | Section::AfterAction => label != Label::Parameters,
         }
     }
 
@@ -310,7 +314,7 @@ impl ReactParser {
             }
             section => section == Section::BeforeArgs,
         };
-        if label == Label::Args {
+        if matches!(label, Label::Args | Label::Parameters) {
             if takes_args {
                 self.buffer.clear();
                 self.section = Section::Args;
@@ -344,7 +348,9 @@ impl ReactParser {
                 self.head = None;
                 Section::Answer
             }
-            Label::Thought | Label::Observation | Label::Args => Section::Thought,
+            Label::Thought | Label::Observation | Label::Args | Label::Parameters => {
+                Section::Thought
+            }
         };
     }
 

@@ -15,6 +15,10 @@ const AROUND: [char; 19] = [
     '*', '`', '"', '\'', '“', '”', '‘', '’', '<', '>', '[', ']', '(', ')', '{', ',', '.', ';', ':',
 ];
 
+/// The keys of an action that is written as a JSON object.
+const NAME_KEYS: [&str; 5] = ["action", "name", "tool", "tool_name", "function"];
+const ARGUMENT_KEYS: [&str; 5] = ["action_input", "args", "arguments", "input", "parameters"];
+
 /// What an action names.
 #[derive(Debug, PartialEq)]
 pub(crate) enum ActionTarget {
@@ -65,8 +69,8 @@ pub(crate) fn named(text: &str) -> ActionTarget {
 pub(crate) fn from_object(text: &str) -> Option<(ActionTarget, ReadArguments)> {
     let Some(Value::Object(members)) = arguments::parse(text) else { return None };
     let member = |keys: &[&str]| keys.iter().find_map(|key| members.get(*key)).cloned();
-    let name = member(&["action", "name", "tool", "tool_name", "function"])?;
-    let written = member(&["action_input", "args", "arguments", "input", "parameters"]);
+    let name = member(&NAME_KEYS)?;
+    let written = member(&ARGUMENT_KEYS);
     let arguments = match written {
         None | Some(Value::Null) => Ok(Map::new()),
         Some(Value::Object(arguments)) => Ok(arguments),
@@ -74,6 +78,30 @@ pub(crate) fn from_object(text: &str) -> Option<(ActionTarget, ReadArguments)> {
         Some(other) => Err(arguments::cut(&other.to_string())),
     };
     Some((named(name.as_str()?), arguments))
+}
+
+/// Reads a reply that is nothing but the JSON object of an action, in a code block or not: a name, an object of arguments, and
+/// nothing else. Other objects are answers.
+pub(crate) fn from_reply(text: &str) -> Option<(ActionTarget, ReadArguments)> {
+    let text = text.trim();
+    let text = match text.strip_prefix("```") {
+        Some(fenced) => fenced.trim_start_matches(|c: char| c.is_ascii_alphabetic()),
+        None => text,
+    };
+    let text = text.trim_end_matches('`').trim();
+    if !text.starts_with('{') {
+        return None;
+    }
+    let Some(Value::Object(members)) = arguments::parse(text) else { return None };
+    let is_known =
+        |key: &String| NAME_KEYS.contains(&key.as_str()) || ARGUMENT_KEYS.contains(&key.as_str());
+    let (named, arguments) = from_object(text)?;
+    let is_action = match &named {
+        ActionTarget::Tool(name) => arguments.is_ok() && !name.contains(char::is_whitespace),
+        ActionTarget::Answer => true,
+        ActionTarget::NoAction | ActionTarget::Nothing => false,
+    };
+    (members.len() == 2 && members.keys().all(is_known) && is_action).then_some((named, arguments))
 }
 
 #[cfg(test)]

@@ -117,6 +117,17 @@ impl ReactParser {
         }
     }
 
+    /// Makes a reply without labels an action, if it is nothing but the JSON object of one. Returns whether it is.
+    pub(super) fn lead_is_action(&mut self, out: &mut Vec<ReactPiece>) -> bool {
+        let Some((named, arguments)) = tool_name::from_reply(&self.buffer) else { return false };
+        self.buffer.clear();
+        self.fence = None;
+        self.section = Section::AfterAction;
+        self.begin_action(named, out);
+        self.finish_action(arguments, out);
+        true
+    }
+
     /// Ends the action with the arguments that were read so far.
     pub(super) fn end_action(&mut self, out: &mut Vec<ReactPiece>) {
         let text = std::mem::take(&mut self.buffer);

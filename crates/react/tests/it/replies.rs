@@ -72,6 +72,47 @@ pub(crate) const REPLIES: &[(&str, &[&str])] = &[
         "Final Answer: so:\n```\nAction: x\nArgs: {}\n```\ndone",
         &["answer so:\n```\nAction: x\nArgs: {}\n```\ndone"],
     ),
+    // Other words for the arguments, after an action only.
+    ("Action: add\nParameters: {\"a\": 1}", &[r#"call add {"a":1}"#]),
+    ("Action: add\n**Input:** {\"a\": 1}", &[r#"call add {"a":1}"#]),
+    ("Action: add\nTool Input:\n{\"a\": 1}", &[r#"call add {"a":1}"#]),
+    ("Input: 3 apples\nOutput: 4", &["answer Input: 3 apples\nOutput: 4"]),
+    (
+        "Thought: a\nParameters: b\nAction: add\nArgs: {}",
+        &["thought a\nParameters: b", "call add {}"],
+    ),
+    // Actions as models with native tool calls write them into their text.
+    (
+        "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 1}}\n</tool_call>",
+        &[r#"call add {"a":1}"#],
+    ),
+    (
+        "I add.\n<tool_call>{\"name\": \"add\", \"arguments\": {}}</tool_call>\n<tool_call>\n{\"name\": \"sub\"}\n</tool_call>",
+        &["thought I add.", "call add {}", "call sub {}"],
+    ),
+    ("Thought: a\n<tool_call>\n", &["thought a", "NoName"]),
+    (
+        "Final Answer: so:\n<tool_call>{\"name\": \"add\"}</tool_call>",
+        &["answer so:\n<tool_call>{\"name\": \"add\"}</tool_call>"],
+    ),
+    (
+        "Action: say\nArgs: {\"text\": \"\n<tool_call>\n\"}",
+        &[r#"call say {"text":"\n<tool_call>\n"}"#],
+    ),
+    ("<tool_calls> is a tag", &["answer <tool_calls> is a tag"]),
+    ("```json\n{\"action\": \"add\", \"action_input\": {\"a\": 1}}\n```", &[r#"call add {"a":1}"#]),
+    ("{\"name\": \"add\", \"parameters\": {\"a\": 1}}", &[r#"call add {"a":1}"#]),
+    ("{\"action\": \"Final Answer\", \"action_input\": \"42\"}", &["answer 42"]),
+    ("{\"name\": \"Ada L.\", \"input\": {}}", &["answer {\"name\": \"Ada L.\", \"input\": {}}"]),
+    ("{\"name\": \"add\", \"input\": 7}", &["answer {\"name\": \"add\", \"input\": 7}"]),
+    (
+        "{\"name\": \"add\", \"input\": {}, \"age\": 7}",
+        &["answer {\"name\": \"add\", \"input\": {}, \"age\": 7}"],
+    ),
+    (
+        "Here it is:\n{\"name\": \"add\", \"input\": {}}",
+        &["answer Here it is:\n{\"name\": \"add\", \"input\": {}}"],
+    ),
     // Names.
     ("Action: \"add\"\nArgs: {}", &["call add {}"]),
     ("Action: 'add'\nArgs: {}", &["call add {}"]),
@@ -95,7 +136,7 @@ pub(crate) const REPLIES: &[(&str, &[&str])] = &[
     ("Action: add\nArgs:", &["call add {}"]),
     ("Action: add\nArgs: None\n", &["call add {}"]),
     ("Action: add\nArgs: N/A", &["call add {}"]),
-    ("Action: add()", &["bad add )"]),
+    ("Action: add()", &["call add {}"]),
     ("Action: Search[rust]", &["bad Search rust]"]),
     ("Action: add(a=1)", &["bad add a=1)"]),
     ("Action: add\nArgs: \"{\\\"a\\\": 1}\"", &[r#"call add {"a":1}"#]),
@@ -130,13 +171,15 @@ Args: {"text": "He said \"{\" and \\"}"#,
     ("Action: add\nArgs: {\"a\": 1}\n\nNow I wait for the result.", &[r#"call add {"a":1}"#]),
     ("Action: add\nArgs: {\"a\": 1} // one", &[r#"call add {"a":1}"#]),
     ("Action: add\nArgs: {\"ü\": \"日本\"}", &[r#"call add {"ü":"日本"}"#]),
+    ("Action: add\nArgs: {\"a\": 1,}", &[r#"call add {"a":1}"#]),
+    ("Action: add\nArgs: {\n\"a\": [1, 2,],\n}\n", &[r#"call add {"a":[1,2]}"#]),
     // Arguments that cannot be read.
     ("Action: add\nArgs: {'a': 1}", &["bad add {'a': 1}"]),
     ("Action: add\nArgs: {\"a\": 1", &["bad add {\"a\": 1\n"]),
     ("Action: add\nArgs: [1, 2]", &["bad add [1, 2]"]),
     ("Action: add\nArgs: Paris", &["bad add Paris"]),
     ("Action: add\nArgs: 7", &["bad add 7"]),
-    ("Action: add\nArgs: {\"a\": 1,}", &["bad add {\"a\": 1,}"]),
+    ("Action: add\nArgs: {\"a\": 1,,}", &["bad add {\"a\": 1,,}"]),
     ("Action: add\nArgs: {\"a\": \"x\nObservation: 3", &["bad add {\"a\": \"x\n", "dropped"]),
     ("Action: add\nArgs: a={\"x\":1}", &["bad add a={\"x\":1}"]),
     // Several actions.
@@ -175,6 +218,13 @@ Args: {"text": "He said \"{\" and \\"}"#,
     (
         "Thought: So. Final Answer: use\n```sh\nls\n```",
         &["thought So.", "answer use\n```sh\nls\n```"],
+    ),
+    ("Thought: I look. Action: find", &["thought I look.", "call find {}"]),
+    ("Thought: I look. **Action:** `find`\n\n", &["thought I look.", "call find {}"]),
+    ("Thought: Done. Action: None", &["thought Done.", "NoAction"]),
+    (
+        "Action: x\nArgs: {}\nThought: Next. Action: find",
+        &["call x {}", "thought Next. Action: find"],
     ),
     // Labels that a thought only mentions.
     (
