@@ -63,7 +63,12 @@ export function ToolDetails({ session, name, row, providers, onClose }: ToolDeta
                   {cell && ` · ${cell.tokens} tokens`}
                 </Title>
                 {missing && (
-                  <Alert color="yellow" variant="light" title={missing.kind} styles={{ title: { color: 'inherit' } }}>
+                  <Alert
+                    color="yellow"
+                    variant="light"
+                    title={missing.kind}
+                    styles={{ title: { color: 'var(--mantine-color-text)' } }}
+                  >
                     {missing.reason}
                   </Alert>
                 )}

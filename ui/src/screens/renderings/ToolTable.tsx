@@ -34,6 +34,7 @@ export function ToolTable(props: ToolTableProps) {
           style={{ flex: '1 1 180px' }}
         />
         <SegmentedControl
+          transitionDuration={0}
           aria-label="Which tools"
           value={only}
           onChange={onOnly}

@@ -50,7 +50,7 @@ export function ChangeBar({
             variant="light"
             title="Somebody else changed this session"
             role="alert"
-            styles={{ title: { color: 'inherit' } }}
+            styles={{ title: { color: 'var(--mantine-color-text)' } }}
           >
             <Text size="sm">
               Your change was made for revision {change.conflict.from}; the session is at {session.tools_revision}.

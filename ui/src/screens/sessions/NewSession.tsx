@@ -1,4 +1,4 @@
-import { Button, Group, Modal, Select, Stack, TextInput } from '@mantine/core';
+import { Button, Group, Modal, Select, Stack, TextInput, Title } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
 import { useNavigate } from 'react-router';
 import { ErrorPanel } from '../../components/states';
@@ -26,9 +26,12 @@ export function NewSession({ onClose }: { onClose: () => void }) {
     }
   };
   return (
-    <Modal opened onClose={onClose} title="New session" closeButtonProps={{ 'aria-label': 'Close' }}>
+    <Modal opened onClose={onClose} withCloseButton={false} aria-labelledby="new-session">
       <form onSubmit={(event) => void submit(event)}>
         <Stack>
+          <Title order={2} size="h4" id="new-session">
+            New session
+          </Title>
           <TextInput
             label="Title"
             value={title}

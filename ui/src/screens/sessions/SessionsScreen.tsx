@@ -51,6 +51,7 @@ export function SessionsScreen() {
           style={{ flex: '1 1 220px' }}
         />
         <SegmentedControl
+          transitionDuration={0}
           aria-label="Kind of session"
           value={kind}
           onChange={(value) => set('kind', value)}
