@@ -81,7 +81,7 @@ test("a session is made in the page, and ended after a question", async () => {
   await page.getByRole("button", { name: "New session" }).click();
   await page.getByRole("textbox", { name: "Id" }).fill("no spaces here");
   await page.getByRole("button", { name: "Make the session" }).click();
-  await page.getByRole("dialog").getByRole("alert").waitFor();
+  await page.getByRole("region", { name: "New session" }).getByRole("alert").waitFor();
   await accessible(page, "new session");
   page.complaints.length = 0;
   await page.getByRole("textbox", { name: "Id" }).fill("short-lived");

@@ -1,4 +1,4 @@
-import { Button, Group, Modal, Select, Stack, TextInput, Title } from '@mantine/core';
+import { Button, Group, Paper, Select, Stack, TextInput, Title } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
 import { useNavigate } from 'react-router';
 import { ErrorPanel } from '../../components/states';
@@ -26,18 +26,13 @@ export function NewSession({ onClose }: { onClose: () => void }) {
     }
   };
   return (
-    <Modal opened onClose={onClose} withCloseButton={false} aria-labelledby="new-session">
+    <Paper withBorder p="md" maw={520} component="section" aria-labelledby="new-session">
       <form onSubmit={(event) => void submit(event)}>
         <Stack>
           <Title order={2} size="h4" id="new-session">
             New session
           </Title>
-          <TextInput
-            label="Title"
-            value={title}
-            onChange={(event) => setTitle(event.currentTarget.value)}
-            data-autofocus
-          />
+          <TextInput label="Title" value={title} onChange={(event) => setTitle(event.currentTarget.value)} autoFocus />
           <TextInput
             label="Id"
             description="Part of its address for MCP clients. Left empty, it is one that cannot be guessed."
@@ -63,6 +58,6 @@ export function NewSession({ onClose }: { onClose: () => void }) {
           </Group>
         </Stack>
       </form>
-    </Modal>
+    </Paper>
   );
 }

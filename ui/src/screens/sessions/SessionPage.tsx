@@ -128,7 +128,7 @@ function Parts({ session }: { session: SessionView }) {
         {session.provider && (
           <Text size="sm">
             answered by{' '}
-            <Anchor component={Link} to={`/chat/${encodeURIComponent(session.id)}`}>
+            <Anchor component={Link} to={`/chat/${encodeURIComponent(session.id)}`} underline="always">
               {session.provider}
             </Anchor>
           </Text>

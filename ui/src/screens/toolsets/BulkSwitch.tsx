@@ -39,7 +39,7 @@ export function BulkSwitch({ session, names }: { session: string; names: string[
         </Button>
         <Text size="sm">
           Revision {toolsets.data?.tools_revision ?? '…'} ·{' '}
-          <Anchor component={Link} to={`/sessions/${encodeURIComponent(session)}`} size="sm">
+          <Anchor component={Link} to={`/sessions/${encodeURIComponent(session)}`} size="sm" underline="always">
             see what a change adds and costs first
           </Anchor>
         </Text>
