@@ -202,7 +202,8 @@ export interface paths {
         };
         /**
          * List the tools
-         * @description The catalog at its current revision. A client sees the tools that it may call, an operator all of them.
+         * @description The catalog at its current revision. A client sees the tools that it may call, an operator all of them; with `all` also those
+         *     that are not in the catalog or hidden from clients, with the reasons.
          */
         get: operations["listTools"];
         put?: never;
@@ -226,6 +227,47 @@ export interface paths {
          *     not there, and its `hint` names similar tools.
          */
         get: operations["getTool"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tools/{name}/renderings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Render one tool for several providers
+         * @description The declaration of the tool as each provider gets it, its cost in tokens, and how its schema differs from that of the tool and
+         *     why.
+         */
+        get: operations["listToolRenderings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/renderers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the renderers
+         * @description The formats in which tools are declared to providers, with their limits, and how their tokens are counted.
+         */
+        get: operations["listRenderers"];
         put?: never;
         post?: never;
         delete?: never;
@@ -342,6 +384,9 @@ export interface paths {
          * @description Waits for a slot, runs the tool and responds with its result. A tool that reports an error has status 200 and the
          *     `outcome` `tool_error`. A result that is larger than the tool's `max_result_bytes` is stored: `result` then has its
          *     beginning, and `result_handle` names the whole result. Closing the connection cancels the call.
+         *
+         *     With `Accept: text/event-stream` the response is a stream of server-sent events: `started` with the id of the call, `progress`
+         *     and `log` as the server sends them, and at the end `done` with the result, or `error` with the problem.
          */
         post: operations["callTool"];
         delete?: never;
@@ -405,6 +450,69 @@ export interface paths {
          * @description The record of one call. With the role `client` only a record of the caller itself or in one of its sessions.
          */
         get: operations["showCall"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/calls/{id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel a call
+         * @description A call that waits or runs ends with the error `cancelled`, and its server is told. With the role `client` only a call of the
+         *     caller itself or in one of its sessions.
+         */
+        post: operations["cancelCall"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/stats/calls": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show statistics of calls over time
+         * @description How many calls there were in each interval, how many failed, and how long they ran, from the records. With the role
+         *     `client` only the calls of the caller itself and those in its sessions.
+         */
+        get: operations["getCallStatistics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/stats/now": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show what runs now
+         * @description The calls that wait or run, the slots of their tools, and the turns that wait for a model. With the role `client` only those of
+         *     the caller itself and those in its sessions.
+         */
+        get: operations["getLoad"];
         put?: never;
         post?: never;
         delete?: never;
@@ -485,7 +593,7 @@ export interface paths {
         };
         /**
          * List the sessions
-         * @description Those that were created, and those of connected MCP clients. An operator sees all sessions, others their own.
+         * @description Those that were created, and those of connected MCP clients, oldest first. An operator sees all sessions, others their own.
          */
         get: operations["listSessions"];
         put?: never;
@@ -604,7 +712,8 @@ export interface paths {
         };
         /**
          * List the tools of a session
-         * @description In the order in which all models and clients get them: a tool that was declared keeps its place, new tools follow.
+         * @description In the order in which all models and clients get them: a tool that was declared keeps its place, new tools follow. With
+         *     `all`, the tools that the session could have come after them, and each says why it is there or not.
          */
         get: operations["listSessionTools"];
         put?: never;
@@ -734,6 +843,68 @@ export interface paths {
         get: operations["renderSession"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sessions/{id}/renderings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Render the tools of a session for several providers
+         * @description As `GET /api/v1/sessions/{id}/render` with `explain`, for several providers at one revision of the session.
+         */
+        get: operations["listRenderings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sessions/{id}/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview a change of a session
+         * @description The tools that the change would add, remove and change, and the cost of all tools in tokens before and after it. Nothing is
+         *     changed. Servers that the change attaches are not connected: their tools are not known before.
+         */
+        post: operations["previewSession"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sessions/{id}/clone": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Copy a session
+         * @description A new session of the caller with the same settings: provider, model, servers, toolsets, tools and allowed tools. Its attached
+         *     servers are copied if the session is the caller's own. The conversation is not copied.
+         */
+        post: operations["cloneSession"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1647,6 +1818,82 @@ export interface components {
             /** @description The arguments of the tool, by the schema in `GET /api/v1/tools/{name}`. If absent, an empty object. */
             arguments?: Record<string, never> | null;
         };
+        /** @description One event of a call. The last one is `done` or `error`. */
+        CallEvent: {
+            /** @description The id of the call, with which it can be cancelled. */
+            id: string;
+            /**
+             * Format: int64
+             * @description The revision of the catalog that has the tool.
+             */
+            revision: number;
+            /** @enum {string} */
+            type: "started";
+        } | {
+            /** Format: double */
+            progress: number;
+            /** Format: double */
+            total: number | null;
+            message: string | null;
+            /** @enum {string} */
+            type: "progress";
+        } | {
+            /** @description The MCP level, such as `info` or `error`. */
+            level: string;
+            text: string;
+            /** @enum {string} */
+            type: "log";
+        } | {
+            /** @description The id of the call's record. */
+            id: string;
+            /** @description The canonical name of the tool. */
+            tool: string;
+            /**
+             * Format: int64
+             * @description The revision of the catalog that had the tool.
+             */
+            revision: number;
+            /** @description `ok`, or `tool_error` if the tool reports an error. */
+            outcome: string;
+            /** @description The MCP result of the tool. */
+            result: Record<string, never>;
+            /**
+             * Format: int64
+             * @description How long the call waited for its slots.
+             */
+            wait_ms: number;
+            /**
+             * Format: int64
+             * @description How long the call ran.
+             */
+            run_ms: number;
+            /** @description The handle of the whole result, if `result` has only its beginning. */
+            result_handle: string | null;
+            /** @enum {string} */
+            type: "done";
+        } | {
+            problem: components["schemas"]["Problem"];
+            /** @enum {string} */
+            type: "error";
+        };
+        /** @description The number of calls, and how long they ran. */
+        CallNumbers: {
+            /** Format: int64 */
+            count: number;
+            /**
+             * Format: int64
+             * @description Calls with an outcome other than `ok`.
+             */
+            errors: number;
+            /** Format: double */
+            p50_ms: number;
+            /** Format: double */
+            p95_ms: number;
+            /** Format: double */
+            p99_ms: number;
+            /** Format: double */
+            max_ms: number;
+        };
         /** @description The call as its provider wrote it. */
         CallOrigin: {
             /** @description The provider's id of the call, if it gave one. */
@@ -1655,6 +1902,70 @@ export interface components {
             item?: string | null;
             /** @description The arguments as written, if the provider was shown other argument names. */
             arguments?: unknown;
+        };
+        /** @description The calls of one interval. */
+        CallPoint: {
+            /** Format: int64 */
+            count: number;
+            /**
+             * Format: int64
+             * @description Calls with an outcome other than `ok`.
+             */
+            errors: number;
+            /** Format: double */
+            p50_ms: number;
+            /** Format: double */
+            p95_ms: number;
+            /** Format: double */
+            p99_ms: number;
+            /** Format: double */
+            max_ms: number;
+            /**
+             * Format: int64
+             * @description The beginning of the interval, in milliseconds since 1970.
+             */
+            t_ms: number;
+        };
+        /** @description The calls of one outcome, tool, server or interface. */
+        CallSeries: {
+            /** @description The outcome, tool, server or interface; `null` for calls without one, and for all series beyond the limit. */
+            key: string | null;
+            /** @description The whole period. */
+            total: components["schemas"]["CallNumbers"];
+            /** @description The intervals with calls, oldest first. */
+            points: components["schemas"]["CallPoint"][];
+        };
+        /** @description How many calls there were, how many failed, and how long they ran, over time. */
+        CallStatistics: {
+            /**
+             * Format: int64
+             * @description The beginning of the first interval, in milliseconds since 1970.
+             */
+            from_ms: number;
+            /**
+             * Format: int64
+             * @description The end of the last interval.
+             */
+            to_ms: number;
+            /**
+             * Format: int64
+             * @description The length of an interval.
+             */
+            step_ms: number;
+            /** @description The series, the one with the most calls first. At most 100; the others are counted in one with `key` `null`. */
+            series: components["schemas"]["CallSeries"][];
+            /** @description Whether there are more calls than are read at once; then the oldest ones are missing. */
+            cut: boolean;
+        };
+        /** @description One server-sent event of a call, field by field. */
+        CallStreamEvent: {
+            /** @description The `type` of the event. */
+            event: string;
+            /**
+             * @description JSON. Its `type` is the name of the event.
+             * @example {"type":"progress","progress":1.0,"total":2.0,"message":null}
+             */
+            data: string;
         };
         /** @description A completed call. */
         CallView: {
@@ -1834,6 +2145,25 @@ export interface components {
             path: string;
             message: string;
         };
+        /** @description A tool that clients do not see, and why. */
+        HiddenToolView: {
+            /** @description The canonical name, `server.tool`. */
+            name: string;
+            server: string;
+            /** @description The server's name of the tool. */
+            tool: string;
+            title: string | null;
+            description: string | null;
+            /**
+             * @description `disabled`, `not_listed`, `not_admitted`, `not_chosen`, `quarantined`, or `denied` for a tool that is in the catalog and
+             *     that policy hides from clients.
+             */
+            reason: string;
+            /** @description What hides it, in words. */
+            by: string;
+            /** @description How to show it. */
+            hint: string | null;
+        };
         /** @description A conversation as the API exports and imports it. */
         History: {
             /** Format: int64 */
@@ -1919,6 +2249,26 @@ export interface components {
              */
             rate: string | null;
         };
+        /** @description What runs at this moment, as far as the caller may see it. */
+        LoadView: {
+            /** Format: int64 */
+            at_ms: number;
+            /** @description The number of calls that wait or run. */
+            in_flight: number;
+            /** @description The number of those that wait for a slot. */
+            waiting: number;
+            /**
+             * Format: int32
+             * @description The maximum number of calls that run at the same time (`toolbox.max_concurrent`).
+             */
+            max_concurrent: number;
+            /** @description The tools with calls that wait or run. */
+            slots: components["schemas"]["SlotView"][];
+            /** @description The calls that wait or run, oldest first. At most 1000. */
+            calls: components["schemas"]["RunningCallView"][];
+            /** @description The turns that run, by provider and model. */
+            models: components["schemas"]["ModelLoad"][];
+        };
         /** @description Who the credentials of a request belong to, and what they permit. */
         MeView: {
             /**
@@ -1981,6 +2331,13 @@ export interface components {
             latency_ms?: number | null;
             /** @enum {string} */
             role: "tool";
+        };
+        /** @description The turns that wait for one model. */
+        ModelLoad: {
+            provider: string;
+            model: string;
+            /** @description The number of turns that run. */
+            turns: number;
         };
         /** @description A new API key. */
         NewKeyBody: {
@@ -2478,11 +2835,36 @@ export interface components {
         /** @description A tool as a provider gets it, and how its schema differs from the server's. */
         RenderedToolView: {
             name: string;
+            /** @description The canonical name, `server.tool`; `null` for a meta-tool. */
+            canonical_name: string | null;
+            /** @description The declaration of the tool, as the provider gets it. */
+            declaration: Record<string, never>;
             tokens: number;
             rewrites: components["schemas"]["RewriteView"][];
         };
+        /** @description The formats in which tools are declared to providers. */
+        RendererList: {
+            renderers: components["schemas"]["RendererView"][];
+        };
+        /** @description A format in which tools are declared. */
+        RendererView: {
+            /** @description The name by which renderings choose it. */
+            name: string;
+            /** @description What it is for. */
+            about: string;
+            /** @description The maximum number of tools in one request; `null` without one. */
+            max_tools: number | null;
+            /** @description How tokens are counted. */
+            tokens: components["schemas"]["TokenBasis"];
+        };
         /** @description A rendering, or only its tools with `bare`. */
         RenderingAnswer: components["schemas"]["RenderingView"] | Record<string, never>[];
+        /** @description The tools of a session as several providers get them, all at one revision. */
+        RenderingList: {
+            /** Format: int64 */
+            tools_revision: number;
+            renderings: components["schemas"]["RenderingView"][];
+        };
         /** @description The tools of a session in the format of one provider. */
         RenderingView: {
             provider: string;
@@ -2512,6 +2894,20 @@ export interface components {
             path: string;
             what: string;
             reason: string;
+        };
+        /** @description A call that waits or runs. */
+        RunningCallView: {
+            id: string;
+            /** @description The canonical name of the tool. */
+            tool: string;
+            session: string | null;
+            /** @description The interface that the call came through: `cli`, `http`, `mcp` or `turn`. */
+            face: string;
+            principal: string;
+            /** Format: int64 */
+            started_at_ms: number;
+            /** @description Whether it waits for a slot. */
+            waiting: boolean;
         };
         /** @description The credentials for a server. */
         ServerAuth: {
@@ -2756,6 +3152,16 @@ export interface components {
             /** @description The negotiated MCP version. */
             protocol_version: string;
         };
+        /** @description The settings of a copy of a session. */
+        SessionCopy: {
+            /**
+             * @description The id of the new session. If absent, a random one that cannot be guessed.
+             * @example work-2
+             */
+            id?: string | null;
+            /** @description The title. If absent, that of the original. */
+            title?: string | null;
+        };
         /** @description One server-sent event of the stream of revisions. */
         SessionEvent: {
             /** @description `current` at the beginning, `revision` for a step, `reset` if steps are missing: then read the tools again. */
@@ -2804,6 +3210,23 @@ export interface components {
         SessionList: {
             sessions: components["schemas"]["SessionView"][];
         };
+        /** @description What a change of a session would do. */
+        SessionPreview: {
+            /**
+             * Format: int64
+             * @description The present revision.
+             */
+            tools_revision: number;
+            /** @description The exposed names of new tools. The tools of servers that would be attached are not known before. */
+            added: string[];
+            removed: string[];
+            /** @description Tools whose definition would change. */
+            changed: string[];
+            /** @description The cost of all tools, by provider. */
+            tokens: {
+                [key: string]: components["schemas"]["TokenChange"];
+            };
+        };
         /** @description The sessions' own connections to a server: processes of a stdio server, MCP sessions of others. */
         SessionProcesses: {
             /** @description The current number, without the connection that lists the tools. */
@@ -2828,6 +3251,10 @@ export interface components {
             available: boolean;
             /** @description The JSON Schema of its arguments. */
             input_schema: unknown;
+            /** @description With `all`: whether models and clients get the tool. */
+            enabled?: boolean;
+            /** @description With `all`: what decided that. */
+            because?: components["schemas"]["ToolStandingView"];
         };
         /** @description The tools that a session sees, in the order in which models and clients get them. */
         SessionTools: {
@@ -2899,6 +3326,8 @@ export interface components {
              * @description Increases with every change of the session's tools.
              */
             tools_revision: number;
+            /** @description The id of the turn that runs; `null` if none does. */
+            running_turn: string | null;
             /** @description The MCP clients of the session. Absent in the response to a change. */
             clients?: components["schemas"]["SessionClientView"][] | null;
             /**
@@ -2959,6 +3388,18 @@ export interface components {
             server: string;
             /** @description Whether there was an account. */
             signed_out: boolean;
+        };
+        /** @description The calls of one tool. */
+        SlotView: {
+            /** @description The canonical name of the tool. */
+            tool: string;
+            used: number;
+            waiting: number;
+            /**
+             * Format: int32
+             * @description The maximum number of calls that run at the same time (`max_instances`); `null` if the tool is no longer there.
+             */
+            max: number | null;
         };
         /** @description The provider and model that gave an answer. */
         Source: {
@@ -3066,6 +3507,11 @@ export interface components {
             precision: string;
             note: string;
         };
+        /** @description A cost in tokens before and after a change. */
+        TokenChange: {
+            before: number;
+            after: number;
+        };
         /** @description A number of tokens, and how exact it is. */
         TokenCost: {
             total: number;
@@ -3160,6 +3606,45 @@ export interface components {
             tools: components["schemas"]["ToolView"][];
             /** @description Tools that cannot be used, with the reason. For operators only. */
             quarantined: components["schemas"]["QuarantinedToolView"][];
+            /** @description With `all`: tools that are not in the catalog, and tools that policy hides from clients. For operators only. */
+            hidden?: components["schemas"]["HiddenToolView"][];
+        };
+        /** @description One tool as one provider gets it. */
+        ToolRendering: {
+            provider: string;
+            /** @description The exposed name. */
+            name: string;
+            /** @description The declaration; `null` if the provider does not get the tool. */
+            declaration: Record<string, never> | null;
+            tokens: number;
+            rewrites: components["schemas"]["RewriteView"][];
+            /** @description Why the provider does not get the tool. */
+            not_shown: string | null;
+        };
+        /** @description One tool as each provider gets it. */
+        ToolRenderings: {
+            /** @description The canonical name, `server.tool`. */
+            name: string;
+            /**
+             * Format: int64
+             * @description The revision of the catalog.
+             */
+            revision: number;
+            /** @description The JSON Schema of its arguments, from which the declarations are made. */
+            input_schema: Record<string, never>;
+            renderings: components["schemas"]["ToolRendering"][];
+        };
+        /** @description What decided whether a session gets a tool. */
+        ToolStandingView: {
+            /**
+             * @description `tool`: the setting of the tool in the session. `toolset`: its toolsets, which `toolsets` names. `default`: the exposure of
+             *     the board. `binding`: the session is bound to other servers. `policy`: hidden from clients by the configuration.
+             */
+            reason: string;
+            /** @description The toolsets that decided: those that were enabled, or those that are disabled. */
+            toolsets: string[];
+            /** @description Providers that do not get the tool, because the session has a list of tools for them. */
+            not_for: string[];
         };
         /** @description One tool of the catalog. */
         ToolView: {
@@ -3803,6 +4288,15 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description No such call waits or runs, or it is not yours. */
+        UnknownRunningCall: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description There is no such session, or it has no such server of its own. */
         UnknownServer: {
             headers: {
@@ -4302,7 +4796,10 @@ export interface operations {
     };
     listTools: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Whether to list also what clients do not see, and why. For operators. */
+                all?: boolean;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -4318,6 +4815,7 @@ export interface operations {
                     "application/json": components["schemas"]["ToolList"];
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             503: components["responses"]["Starting"];
@@ -4351,6 +4849,69 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["UnknownTool"];
+            503: components["responses"]["Starting"];
+        };
+    };
+    listToolRenderings: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The providers, separated by commas. If absent, all.
+                 * @example [
+                 *       "anthropic",
+                 *       "openai"
+                 *     ]
+                 */
+                providers?: ("mcp" | "openai" | "openai-chat" | "anthropic" | "gemini" | "gemini-parameters" | "langchain" | "semantic-kernel" | "react")[];
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The canonical name `server.tool`, or the bare name.
+                 * @example demo.echo
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The renderings, in the order of the request. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ToolRenderings"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["UnknownTool"];
+            503: components["responses"]["Starting"];
+        };
+    };
+    listRenderers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All renderers. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RendererList"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             503: components["responses"]["Starting"];
         };
     };
@@ -4618,13 +5179,14 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The result of the tool. */
+            /** @description The result of the tool, or its events. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["CallView"];
+                    "text/event-stream": components["schemas"]["CallStreamEvent"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -4661,6 +5223,10 @@ export interface operations {
                 owner?: string;
                 /** @description Only calls with this outcome. */
                 outcome?: "ok" | "tool_error" | "unknown_tool" | "invalid_arguments" | "queue_timeout" | "timeout" | "inactivity_timeout" | "cancelled" | "unavailable" | "upstream_error" | "blocked" | "needs_sign_in" | "rate_limited" | "internal_error";
+                /** @description Only calls that came through this interface. */
+                face?: "cli" | "http" | "mcp" | "turn";
+                /** @description Only calls that ran at least this long, in milliseconds. */
+                min_run_ms?: number;
                 /**
                  * @description Only calls that started at this time or later, an RFC 3339 timestamp.
                  * @example 2026-11-17T08:00:00Z
@@ -4786,6 +5352,101 @@ export interface operations {
             503: components["responses"]["StoreUnavailable"];
         };
     };
+    cancelCall: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the call.
+                 * @example 0190f3c2-0000-7000-8000-000000000000
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The call is being cancelled. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["UnknownRunningCall"];
+            503: components["responses"]["Starting"];
+        };
+    };
+    getCallStatistics: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Calls that started at this time or later, an RFC 3339 timestamp. If absent, an hour before the end.
+                 * @example 2026-11-17T08:00:00Z
+                 */
+                from?: string;
+                /**
+                 * @description Calls that started before this time, an RFC 3339 timestamp. If absent, now.
+                 * @example 2026-11-17T09:00:00Z
+                 */
+                to?: string;
+                /** @description The length of an interval in seconds. If absent, a sixtieth of the period. At most 2000 intervals. */
+                step?: number;
+                /** @description What the calls are grouped by. */
+                by?: "outcome" | "tool" | "server" | "face";
+                /** @description Only calls of this tool: its canonical or bare name, or the name that the caller used. */
+                tool?: string;
+                /** @description Only calls of tools of this server. */
+                server?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The statistics. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CallStatistics"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["StoreFaulted"];
+            503: components["responses"]["StoreUnavailable"];
+        };
+    };
+    getLoad: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What runs now. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LoadView"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            503: components["responses"]["Starting"];
+        };
+    };
     readResult: {
         parameters: {
             query?: {
@@ -4883,7 +5544,16 @@ export interface operations {
     };
     listSessions: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Only sessions of this kind. */
+                kind?: "endpoint" | "client" | "principal";
+                /** @description Only sessions that have this text in their id, title, owner, provider or model, in upper or lower case. */
+                q?: string;
+                /** @description The maximum number of sessions: the newest that match. If absent, all. */
+                limit?: number;
+                /** @description Only sessions that were created before this one: the id of the first session of the previous page. */
+                before?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -4899,6 +5569,7 @@ export interface operations {
                     "application/json": components["schemas"]["SessionList"];
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             500: components["responses"]["StoreFaulted"];
@@ -5240,7 +5911,10 @@ export interface operations {
     };
     listSessionTools: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Whether to list also the tools that the session could have. */
+                all?: boolean;
+            };
             header?: never;
             path: {
                 /**
@@ -5541,6 +6215,143 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["UnknownSession"];
+            500: components["responses"]["StoreFaulted"];
+            503: components["responses"]["StoreUnavailable"];
+        };
+    };
+    listRenderings: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The providers, separated by commas. If absent, all.
+                 * @example [
+                 *       "anthropic",
+                 *       "openai"
+                 *     ]
+                 */
+                providers?: ("mcp" | "openai" | "openai-chat" | "anthropic" | "gemini" | "gemini-parameters" | "langchain" | "semantic-kernel" | "react")[];
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the session.
+                 * @example work
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The renderings, in the order of the request. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RenderingList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["UnknownSession"];
+            500: components["responses"]["StoreFaulted"];
+            503: components["responses"]["StoreUnavailable"];
+        };
+    };
+    previewSession: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The providers whose cost in tokens is computed, separated by commas. If absent, `openai`, `anthropic` and `gemini`.
+                 * @example [
+                 *       "anthropic"
+                 *     ]
+                 */
+                providers?: ("mcp" | "openai" | "openai-chat" | "anthropic" | "gemini" | "gemini-parameters" | "langchain" | "semantic-kernel" | "react")[];
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the session.
+                 * @example work
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        /** @description The change, as `PATCH` takes it. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SessionChange"];
+            };
+        };
+        responses: {
+            /** @description What the change would do. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionPreview"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["UnknownSession"];
+            408: components["responses"]["BodyLate"];
+            409: components["responses"]["StaleRevision"];
+            413: components["responses"]["BodyTooLarge"];
+            415: components["responses"]["NotJson"];
+            422: components["responses"]["Refused"];
+            500: components["responses"]["StoreFaulted"];
+            503: components["responses"]["StoreUnavailable"];
+        };
+    };
+    cloneSession: {
+        parameters: {
+            query?: {
+                /** @description How many seconds to wait for its attached servers; 0 does not wait. */
+                wait?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the session.
+                 * @example work
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        /** @description The id and the title of the copy; both are optional. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SessionCopy"];
+            };
+        };
+        responses: {
+            /** @description The new session. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionView"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["UnknownSession"];
+            408: components["responses"]["BodyLate"];
+            409: components["responses"]["SessionConflict"];
+            413: components["responses"]["BodyTooLarge"];
+            415: components["responses"]["NotJson"];
+            422: components["responses"]["Refused"];
+            429: components["responses"]["TooManySessions"];
             500: components["responses"]["StoreFaulted"];
             503: components["responses"]["StoreUnavailable"];
         };

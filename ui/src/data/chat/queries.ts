@@ -68,28 +68,15 @@ export async function createSession(body: Schemas['NewSession']): Promise<Sessio
   return view;
 }
 
+/** Makes a session with the same settings and an empty conversation. */
+export async function copySession(id: string): Promise<SessionView> {
+  const view = await unwrap(client.POST('/api/v1/sessions/{id}/clone', { params: { path: { id } }, body: {} }));
+  void queryClient.invalidateQueries({ queryKey: ['sessions'] });
+  return view;
+}
+
 export async function deleteSession(id: string): Promise<void> {
   const { response, error } = await client.DELETE('/api/v1/sessions/{id}', { params: { path: { id } } });
   if (!response.ok) throw new ApiError(response.status, error as Schemas['Problem']);
   void queryClient.invalidateQueries({ queryKey: ['sessions'] });
 }
-
-interface ModelList {
-  models: { id: string; context_window?: number | null }[];
-}
-
-/** The models that a provider offers. A board or provider that cannot say it leaves the choice to the reader. */
-export const useModels = (provider: string | null | undefined) =>
-  useQuery({
-    queryKey: ['models', provider],
-    queryFn: async (): Promise<ModelList> => {
-      try {
-        return await requestJson<ModelList>(`/api/v1/providers/${encodeURIComponent(provider ?? '')}/models`);
-      } catch (error) {
-        if (error instanceof ApiError && error.status !== 0) return { models: [] };
-        throw error;
-      }
-    },
-    enabled: Boolean(provider),
-    staleTime: 300_000,
-  });

@@ -1,9 +1,8 @@
 import { queryOptions, useQuery } from '@tanstack/react-query';
 import { requestJson } from '../../api/client';
-import { ApiError } from '../../api/problem';
-import { declarationOf, type Delta, type Rendering } from './renderings';
+import type { Delta, Rendering } from './renderings';
 
-/** The formats that the board renders, with what they are for, when it does not say it itself. */
+/** The formats that the board renders, and what they are for. */
 export const FORMATS: Record<string, string> = {
   openai: 'OpenAI Responses',
   'openai-chat': 'Chat Completions',
@@ -28,7 +27,7 @@ const seen = new Map<string, Map<string, unknown>>();
 const MOST_SEEN = 60;
 
 function remember(session: string, { provider, tools_revision, explained }: Rendering): void {
-  if (explained === undefined) return;
+  if (!explained) return;
   if (seen.size >= MOST_SEEN) seen.delete(seen.keys().next().value as string);
   const tools = new Map(explained.map(({ name, declaration }) => [name, declaration]));
   seen.set(`${session}/${provider}/${tools_revision}`, tools);
@@ -41,23 +40,9 @@ export function seenDeclaration(session: string, provider: string, revision: num
 
 async function fetchRenderings(session: string, providers: string[], signal: AbortSignal): Promise<RenderingList> {
   const query = new URLSearchParams({ providers: providers.join(',') });
-  const list = await requestJson<RenderingList>(`${path(session)}/renderings?${query}`, { signal }).catch(async () => {
-    const one = (provider: string) =>
-      requestJson<Rendering>(`${path(session)}/render?${new URLSearchParams({ provider, explain: 'true' })}`, {
-        signal,
-      });
-    const renderings = await Promise.all(providers.map(one));
-    return { tools_revision: renderings[0].tools_revision, renderings };
-  });
-  const renderings = list.renderings.map((rendering) => ({
-    ...rendering,
-    explained: rendering.explained?.map((tool) => ({
-      ...tool,
-      declaration: tool.declaration ?? declarationOf(rendering.tools ?? [], tool.name),
-    })),
-  }));
-  for (const rendering of renderings) remember(session, rendering);
-  return { ...list, renderings };
+  const list = await requestJson<RenderingList>(`${path(session)}/renderings?${query}`, { signal });
+  for (const rendering of list.renderings) remember(session, rendering);
+  return list;
 }
 
 export const renderingsQuery = (session: string, providers: string[]) =>
@@ -86,16 +71,4 @@ export const useDeltas = (session: string | undefined, providers: string[], sinc
       return Object.fromEntries(await Promise.all(deltas));
     },
     enabled: session !== undefined && since !== undefined && providers.length > 0,
-  });
-
-interface RendererList {
-  renderers: { name: string; about: string; max_tools: number | null }[];
-}
-
-export const useRenderers = () =>
-  useQuery({
-    queryKey: ['renderers'],
-    queryFn: () => requestJson<RendererList>('/api/v1/renderers'),
-    staleTime: Number.POSITIVE_INFINITY,
-    retry: (count, error) => error instanceof ApiError && error.status === 0 && count < 1,
   });

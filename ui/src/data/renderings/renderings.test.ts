@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { declarationOf, matchingRows, type Rendering, rowsOf } from './renderings';
+import { matchingRows, type Rendering, rowsOf } from './renderings';
 
 const cost = { total: 10, basis: { tokenizer: 't', precision: 'estimate', note: '' } };
 const rendering = (provider: string, more: Partial<Rendering>): Rendering => ({
@@ -13,21 +13,13 @@ const rendering = (provider: string, more: Partial<Rendering>): Rendering => ({
 });
 const rewrite = { path: '/properties/x', what: 'renamed', reason: 'refused' };
 
-test('a declaration is found in the shape of each provider', () => {
-  const plain = { name: 'a', input_schema: {} };
-  expect(declarationOf([{ name: 'b' }, plain], 'a')).toBe(plain);
-  const chat = { type: 'function', function: { name: 'a' } };
-  expect(declarationOf([chat], 'a')).toBe(chat);
-  const inner = { name: 'a', parametersJsonSchema: {} };
-  expect(declarationOf([{ functionDeclarations: [{ name: 'b' }, inner] }], 'a')).toBe(inner);
-  expect(declarationOf([plain, null, 3], 'c')).toBeUndefined();
-});
-
 test('the providers stand side by side, with what one does not get', () => {
   const rows = rowsOf([
-    rendering('openai', { explained: [{ name: 'a', tokens: 5, rewrites: [rewrite], declaration: { n: 1 } }] }),
+    rendering('openai', {
+      explained: [{ name: 'a', tokens: 5, rewrites: [rewrite], declaration: { n: 1 } as never, canonical_name: null }],
+    }),
     rendering('gemini', {
-      explained: [{ name: 'a', tokens: 9, rewrites: [], declaration: { name: 'a' } }],
+      explained: [{ name: 'a', tokens: 9, rewrites: [], declaration: { name: 'a' } as never, canonical_name: null }],
       quarantined: [{ name: 'b', reason: 'no object' }],
       left_out: [{ name: 'c', reason: 'no room' }],
     }),

@@ -3,17 +3,7 @@ import type { components } from '../../api/schema';
 
 type Schemas = components['schemas'];
 
-export interface ExplainedTool {
-  name: string;
-  tokens: number;
-  rewrites: Schemas['RewriteView'][];
-  canonical_name?: string | null;
-  declaration?: unknown;
-}
-
-export interface Rendering extends Omit<Schemas['RenderingView'], 'explained' | 'tools' | 'delta'> {
-  tools?: unknown[];
-  explained?: ExplainedTool[];
+export interface Rendering extends Omit<Schemas['RenderingView'], 'tools' | 'delta'> {
   delta?: Delta | null;
 }
 
@@ -42,20 +32,6 @@ export interface Row {
   missing: Record<string, { kind: 'quarantined' | 'left out'; reason: string }>;
   /** The largest cost of all providers. */
   most: number;
-}
-
-/** The declaration of a tool in the list of a provider, whatever its shape. */
-export function declarationOf(tools: unknown[], name: string): unknown {
-  for (const entry of tools) {
-    if (typeof entry !== 'object' || entry === null) continue;
-    if ('functionDeclarations' in entry && Array.isArray(entry.functionDeclarations)) {
-      const found = declarationOf(entry.functionDeclarations, name);
-      if (found !== undefined) return found;
-    }
-    if ('function' in entry && declarationOf([entry.function], name) !== undefined) return entry;
-    if ('name' in entry && entry.name === name) return entry;
-  }
-  return undefined;
 }
 
 /** One row for each tool that some provider gets or is denied, in the order of the first rendering. */

@@ -71,25 +71,12 @@ export interface ToolRow {
   because: string;
 }
 
-/** What decided whether a session gets a tool, in the words of the board. */
-export interface Standing {
-  reason: string;
-  toolsets: string[];
-  not_for?: string[];
-}
-
-/** A tool of `GET /sessions/{id}/tools?all=true`. */
-export interface StandingTool extends Pick<
-  Schemas['SessionTool'],
-  'name' | 'canonical_name' | 'server' | 'tool' | 'description' | 'available'
-> {
-  enabled?: boolean;
-  because?: Standing;
-}
+type Standing = Schemas['ToolStandingView'];
+type StandingTool = Omit<Schemas['SessionTool'], 'input_schema'>;
 
 function standingWords({ reason, toolsets, not_for }: Standing, enabled: boolean, server: string): string {
   const sets = toolsets.join(', ');
-  const except = not_for && not_for.length > 0 ? `, not for ${not_for.join(', ')}` : '';
+  const except = not_for.length > 0 ? `, not for ${not_for.join(', ')}` : '';
   switch (reason) {
     case 'tool':
       return `${enabled ? 'switched on here' : 'switched off here'}${except}`;
@@ -106,9 +93,8 @@ function standingWords({ reason, toolsets, not_for }: Standing, enabled: boolean
   }
 }
 
-/** The rows of a board that says itself what decided each tool; `undefined` if it does not. */
-export function standingRows(tools: StandingTool[], own: Record<string, boolean>): ToolRow[] | undefined {
-  if (tools.length === 0 || tools.every(({ enabled }) => enabled === undefined)) return undefined;
+/** Every tool that a session could have, with its switch and what decided its state. */
+export function toolRows(tools: StandingTool[], own: Record<string, boolean>): ToolRow[] {
   return tools.map((tool) => {
     const enabled = tool.enabled ?? true;
     return {
@@ -123,58 +109,6 @@ export function standingRows(tools: StandingTool[], own: Record<string, boolean>
       because: tool.because ? standingWords(tool.because, enabled, tool.server) : '',
     };
   });
-}
-
-interface Known {
-  session: Pick<Schemas['SessionView'], 'tools' | 'servers' | 'disabled_toolsets'>;
-  tools: Pick<Schemas['SessionTool'], 'name' | 'canonical_name' | 'server' | 'tool' | 'description' | 'available'>[];
-  catalog: Pick<Schemas['ToolView'], 'name' | 'server' | 'tool' | 'description' | 'available'>[];
-  toolsets: Pick<Schemas['SessionToolset'], 'name' | 'enabled'>[];
-  members: Pick<Schemas['ToolsetView'], 'name' | 'members'>[];
-}
-
-/** Every tool of the board and of the session's own servers, with its state in the session and the reason for it. */
-export function toolRows({ session, tools, catalog, toolsets, members }: Known): ToolRow[] {
-  const on = new Map(tools.map((tool) => [tool.canonical_name, tool]));
-  const isOn = new Map(toolsets.map(({ name, enabled }) => [name, enabled]));
-  const setsOf = new Map<string, string[]>();
-  for (const { name, members: names } of members) {
-    for (const tool of names) setsOf.set(tool, [...(setsOf.get(tool) ?? []), name]);
-  }
-  const because = (name: string, server: string, enabled: boolean): string => {
-    const own = session.tools[name];
-    if (own === true && enabled) return 'switched on here';
-    if (own === false && !enabled) return 'switched off here';
-    const sets = setsOf.get(name) ?? [];
-    if (enabled) {
-      const through = sets.filter((set) => isOn.get(set));
-      return through.length === 0 ? 'shown to every session' : `in ${through.join(', ')}`;
-    }
-    if (session.servers && !session.servers.includes(server)) return `the session is not bound to ${server}`;
-    const off = sets.filter((set) => session.disabled_toolsets.includes(set));
-    if (off.length > 0) return `off with ${off.join(', ')}`;
-    if (sets.length > 0 && sets.every((set) => isOn.get(set) === false)) return `off with ${sets.join(', ')}`;
-    return 'not shown by the board';
-  };
-  const row = (name: string, entry: Omit<Known['tools'][number], 'name' | 'canonical_name'>): ToolRow => {
-    const seen = on.get(name);
-    const enabled = seen !== undefined;
-    return {
-      canonical: name,
-      server: entry.server,
-      tool: entry.tool,
-      description: entry.description ?? '',
-      shown: seen?.name,
-      enabled,
-      available: seen?.available ?? entry.available,
-      own: session.tools[name],
-      because: because(name, entry.server, enabled),
-    };
-  };
-  const rows = catalog.map((entry) => row(entry.name, entry));
-  const known = new Set(catalog.map(({ name }) => name));
-  for (const tool of tools) if (!known.has(tool.canonical_name)) rows.push(row(tool.canonical_name, tool));
-  return rows;
 }
 
 /** The state that a row would have after the draft, as far as its own switch decides it. */

@@ -1,11 +1,11 @@
 /** What a session sees: its tools and toolsets, what changed them, and what a change would do. */
 import { queryOptions, useQuery } from '@tanstack/react-query';
 import { boardFetch, client, requestJson, unwrap } from '../../api/client';
-import { ApiError, problemOf } from '../../api/problem';
+import { problemOf } from '../../api/problem';
 import type { components } from '../../api/schema';
 import { turnsQuery } from '../chat/queries';
 import { eventsOf } from '../sse';
-import type { SessionDraft, StandingTool } from './draft';
+import type { SessionDraft } from './draft';
 
 type Schemas = components['schemas'];
 export type SessionTool = Schemas['SessionTool'];
@@ -23,7 +23,7 @@ export const allSessionToolsQuery = (id: string) =>
   queryOptions({
     queryKey: ['session-tools', id, 'all'],
     queryFn: ({ signal }) =>
-      requestJson<{ tools_revision: number; tools: StandingTool[] }>(`${path(id)}/tools?all=true`, { signal }),
+      unwrap(client.GET('/api/v1/sessions/{id}/tools', { params: { path: { id }, query: { all: true } }, signal })),
   });
 
 export const sessionToolsetsQuery = (id: string) =>
@@ -81,27 +81,16 @@ export const useSteps = (id: string, revision: number | undefined) =>
     enabled: revision !== undefined && revision > 1,
   });
 
-export interface ChangePreview {
-  added: string[];
-  removed: string[];
-  changed: string[];
-  tokens: Record<string, { before: number; after: number }>;
-}
+export type ChangePreview = Schemas['SessionPreview'];
 
 /** What a change would do to the tools of a session and to their cost, without making it. */
 export const usePreview = (id: string, draft: SessionDraft, isEmpty: boolean, revision: number | undefined) =>
   useQuery({
     queryKey: ['session-preview', id, draft, revision],
     queryFn: ({ signal }) =>
-      requestJson<ChangePreview>(`${path(id)}/preview`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify(draft),
-        signal,
-      }),
+      unwrap(client.POST('/api/v1/sessions/{id}/preview', { params: { path: { id } }, body: draft, signal })),
     enabled: !isEmpty,
     placeholderData: (before) => before,
-    retry: (count, error) => error instanceof ApiError && error.status === 0 && count < 1,
   });
 
 export async function attachServer(id: string, name: string, url: string): Promise<void> {

@@ -1,8 +1,7 @@
-import { Autocomplete, Button, Group, Popover, Select, TextInput } from '@mantine/core';
+import { Button, Group, Popover, Select, TextInput } from '@mantine/core';
 import { useMediaQuery } from '@mantine/hooks';
 import { IconChevronUp } from '@tabler/icons-react';
 import { useState } from 'react';
-import { useModels } from '../../data/chat/queries';
 import { useProviders } from '../../data/queries';
 
 export interface ModelChoice {
@@ -62,7 +61,6 @@ function Choices({ value, onChange, withinPortal = true }: ModelBarProps & { wit
       />
       <ModelField
         key={`${value.provider}/${value.model}`}
-        provider={chosen?.name}
         model={value.model ?? ''}
         standard={chosen?.model ?? undefined}
         onChange={(model) => onChange({ model: model === '' ? null : model })}
@@ -81,30 +79,20 @@ function Choices({ value, onChange, withinPortal = true }: ModelBarProps & { wit
   );
 }
 
-function ModelField(props: { provider?: string; model: string; standard?: string; onChange: (model: string) => void }) {
+/** The name of a model; left empty, it is the provider's own. It is taken with Enter or when the field is left. */
+function ModelField(props: { model: string; standard?: string; onChange: (model: string) => void }) {
   const [text, setText] = useState(props.model);
-  const [isTouched, setTouched] = useState(false);
-  const models = useModels(isTouched ? props.provider : undefined);
-  const names = models.data?.models.map(({ id }) => id) ?? [];
   const commit = () => text.trim() !== props.model && props.onChange(text.trim());
-  const common = {
-    size: 'xs' as const,
-    label: 'Model',
-    placeholder: props.standard ?? 'name of a model',
-    value: text,
-    onFocus: () => setTouched(true),
-    onBlur: commit,
-    onKeyDown: (event: React.KeyboardEvent) => event.key === 'Enter' && commit(),
-    w: 180,
-  };
-  if (names.length === 0) return <TextInput {...common} onChange={(event) => setText(event.currentTarget.value)} />;
   return (
-    <Autocomplete
-      {...common}
-      data={names}
-      onChange={setText}
-      onOptionSubmit={(name) => props.onChange(name)}
-      limit={50}
+    <TextInput
+      size="xs"
+      label="Model"
+      placeholder={props.standard ?? 'name of a model'}
+      value={text}
+      onChange={(event) => setText(event.currentTarget.value)}
+      onBlur={commit}
+      onKeyDown={(event) => event.key === 'Enter' && commit()}
+      w={180}
     />
   );
 }

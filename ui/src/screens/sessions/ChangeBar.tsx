@@ -1,5 +1,4 @@
 import { Alert, Button, Group, Stack, Text } from '@mantine/core';
-import { ApiError } from '../../api/problem';
 import { ErrorPanel } from '../../components/states';
 import type { SessionView } from '../../data/chat/queries';
 import { countOf } from '../../data/session/draft';
@@ -40,7 +39,6 @@ export function ChangeBar({
   const preview = usePreview(session.id, change.draft, change.isEmpty, session.tools_revision);
   if (change.isEmpty) return null;
   const count = countOf(change.draft);
-  const isUnknown = preview.error instanceof ApiError && [404, 405].includes(preview.error.status);
   return (
     <section className="change-bar" aria-label="Changes that are not made yet">
       <Stack gap="xs">
@@ -70,7 +68,7 @@ export function ChangeBar({
           {count} {count === 1 ? 'change' : 'changes'} not made yet
         </Text>
         {preview.data && <Effect preview={preview.data} />}
-        {preview.isError && !isUnknown && <ErrorPanel error={preview.error} onRetry={() => void preview.refetch()} />}
+        {preview.isError && <ErrorPanel error={preview.error} onRetry={() => void preview.refetch()} />}
         <Group gap="xs">
           {isRunning ? (
             <>

@@ -1,13 +1,13 @@
 import './sessions.css';
 import { Anchor, Badge, Button, Group, SimpleGrid, Stack, Text, Title } from '@mantine/core';
-import { IconEye, IconMessage, IconTrash } from '@tabler/icons-react';
+import { IconCopy, IconEye, IconMessage, IconTrash } from '@tabler/icons-react';
 import { useState } from 'react';
 import { Link, useNavigate, useParams } from 'react-router';
 import { Ago } from '../../components/Ago';
 import { CopyButton } from '../../components/CopyButton';
 import { Page } from '../../components/Page';
 import { QueryState } from '../../components/states';
-import { deleteSession, type SessionView, useSession } from '../../data/chat/queries';
+import { copySession, deleteSession, type SessionView, useSession } from '../../data/chat/queries';
 import { useRunningTurn } from '../../data/session/queries';
 import { ErrorPanel } from '../../components/states';
 import { ChangeBar } from './ChangeBar';
@@ -66,6 +66,11 @@ function Actions({ session }: { session: SessionView }) {
       .then(() => navigate('/sessions'))
       .catch(setError);
   };
+  const copy = () => {
+    copySession(session.id)
+      .then(({ id }) => navigate(`/sessions/${encodeURIComponent(id)}`))
+      .catch(setError);
+  };
   const to = encodeURIComponent(session.id);
   return (
     <Stack gap="xs" align="flex-end">
@@ -89,6 +94,9 @@ function Actions({ session }: { session: SessionView }) {
           leftSection={<IconEye size={14} />}
         >
           Renderings
+        </Button>
+        <Button size="xs" variant="default" leftSection={<IconCopy size={14} />} onClick={copy}>
+          Copy
         </Button>
         {isSure ? (
           <>

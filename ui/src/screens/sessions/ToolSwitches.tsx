@@ -3,18 +3,14 @@ import { useMemo } from 'react';
 import { useSearchParams } from 'react-router';
 import { Empty, QueryState } from '../../components/states';
 import type { SessionView } from '../../data/chat/queries';
-import { useTools, useToolsets } from '../../data/queries';
-import { matchingRows, standingRows, switchTools, type ToolRow, toolRows } from '../../data/session/draft';
-import { useAllSessionTools, useSessionToolsets } from '../../data/session/queries';
+import { matchingRows, switchTools, type ToolRow, toolRows } from '../../data/session/draft';
+import { useAllSessionTools } from '../../data/session/queries';
 import { ToolSwitchList } from './ToolSwitchList';
 import type { StagedChange } from './use-session-draft';
 
 /** Every tool that the session could have, with its switch; those that match can be switched together. */
 export function ToolSwitches({ session, change }: { session: SessionView; change: StagedChange }) {
   const tools = useAllSessionTools(session.id);
-  const toolsets = useSessionToolsets(session.id);
-  const catalog = useTools();
-  const sets = useToolsets();
   const [search, setSearch] = useSearchParams();
   const filter = { text: search.get('q') ?? '', server: search.get('server') ?? '', state: search.get('state') ?? '' };
   const set = (name: string, value: string) =>
@@ -26,20 +22,7 @@ export function ToolSwitches({ session, change }: { session: SessionView; change
       },
       { replace: true },
     );
-  const rows = useMemo(
-    () =>
-      tools.data === undefined
-        ? []
-        : (standingRows(tools.data.tools, session.tools) ??
-          toolRows({
-            session,
-            tools: tools.data.tools,
-            catalog: catalog.data?.tools ?? [],
-            toolsets: toolsets.data?.toolsets ?? [],
-            members: sets.data?.toolsets ?? [],
-          })),
-    [session, tools.data, catalog.data, toolsets.data, sets.data],
-  );
+  const rows = useMemo(() => toolRows(tools.data?.tools ?? [], session.tools), [tools.data, session.tools]);
   const found = useMemo(
     () => matchingRows(rows, { text: filter.text, server: filter.server, state: filter.state }),
     [rows, filter.text, filter.server, filter.state],
