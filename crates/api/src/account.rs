@@ -3,10 +3,15 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::ProviderAccountView;
+
 /// Accounts at MCP servers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AccountList {
     pub accounts: Vec<AccountView>,
+    /// With `all=true`: the accounts of the board at model providers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub providers: Vec<ProviderAccountView>,
 }
 
 /// One account at an MCP server. Tokens are never shown.
@@ -18,7 +23,7 @@ pub struct AccountView {
     /// `session:ID`, or `board`.
     #[schema(example = "user:alice")]
     pub owner: String,
-    /// `active`, `renewing`, `needs_sign_in`, `orphaned` or `locked`.
+    /// `active`, `renewing`, `needs_sign_in`, `orphaned`, `locked` or `automatic`.
     #[schema(example = "active")]
     pub state: String,
     /// Why it is in this state, if there is a reason to give.

@@ -13,6 +13,7 @@ mod me;
 mod merge_patch;
 mod problem;
 mod provider;
+mod provider_account;
 mod rendering;
 mod server;
 mod session;
@@ -47,6 +48,10 @@ pub use key::{AccessChange, AccessView, KeyChange, KeyList, KeyView, NewKeyBody,
 pub use me::{AccessKind, MeView};
 pub use problem::{FieldError, PROBLEM_TYPE_BASE, Problem, SignInPageView};
 pub use provider::{ProviderList, ProviderView};
+pub use provider_account::{
+    ProviderAccountView, ProviderSignInAnswer, ProviderSignInBody, ProviderSignInView,
+    ProviderSignOutView, ProviderSignedInView,
+};
 pub use rendering::{
     NotShownView, RenderedToolView, RendererList, RendererView, RenderingAnswer, RenderingList,
     RenderingView, RewriteView, TokenBasis, TokenCost, ToolRendering, ToolRenderings,

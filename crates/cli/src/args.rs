@@ -154,7 +154,7 @@ pub(crate) enum Command {
     /// Create, list and revoke API keys for clients
     #[command(subcommand)]
     Key(KeyCommand),
-    /// Sign in to MCP servers that use OAuth
+    /// Sign in to MCP servers and LLM providers that use OAuth
     #[command(subcommand)]
     Auth(AuthCommand),
     /// Check configuration, servers and credentials; with --url those of a running instance
@@ -384,7 +384,7 @@ pub(crate) struct ToolsetDraftArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ToolCallArguments {
-    /// `tool` or `server.tool`
+    /// `tool`, `server.tool`, or the name that its entry exposes
     pub(crate) name: String,
     /// The arguments as a JSON object; `-` reads it from standard input
     #[arg(conflicts_with = "arg")]
@@ -617,10 +617,13 @@ pub(crate) enum AuthCommand {
     Set {
         /// The name of the server in the configuration
         server: String,
+        /// Store it as the token of the board, which lists the tools; with --url this needs the role admin
+        #[arg(long)]
+        board: bool,
     },
     /// Which servers and providers need a sign-in, and which are signed in; with --url, your own accounts at its servers
     Status {
-        /// With --url, show the accounts of all owners; needs the role operator
+        /// With --url, show the accounts of the board and of all owners; needs the role operator
         #[arg(long)]
         all: bool,
     },
@@ -645,6 +648,9 @@ pub(crate) struct AuthName {
     /// The credential of the provider, by name; a new name is a further sign-in [default: its default one]
     #[arg(long, value_name = "NAME", conflicts_with = "server", value_parser = credential_name)]
     pub(crate) credential: Option<String>,
+    /// With --url, the account of the board at a server at which each user has one; needs the role admin
+    #[arg(long, conflicts_with_all = ["provider", "credential"])]
+    pub(crate) board: bool,
 }
 
 /// How a sign-in reaches the person.

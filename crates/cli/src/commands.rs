@@ -2,7 +2,6 @@
 
 mod agent;
 mod auth;
-mod auth_remote;
 mod calls;
 mod calls_export;
 mod calls_follow;

@@ -179,7 +179,11 @@ fn unknown<'a>(option: &str, name: &str, known: impl Iterator<Item = &'a Value>)
     let hint = match (known.is_empty(), option) {
         (true, "--remove-argument") => "it declares none".into(),
         (true, _) => "declare it with --argument".into(),
-        (false, _) => format!("its arguments are {}", known.join(", ")),
+        (false, "--remove-argument") => format!("its arguments are {}", known.join(", ")),
+        (false, _) => format!(
+            "its arguments are {}; declare another one beside them with --argument {name}:TYPE",
+            known.join(", ")
+        ),
     };
     Failure::usage(format!("{option} {name}: the entry declares no such argument"))
         .with_hint(Some(hint))
@@ -355,7 +359,7 @@ mod tests {
             (
                 &["a:string:x"],
                 &["b"],
-                "--required b: the entry declares no such argument\nhint: its arguments are \"a\"",
+                "--required b: the entry declares no such argument\nhint: its arguments are \"a\"; declare another one beside them with --argument b:TYPE",
             ),
             (&[], &["b"], "hint: declare it with --argument"),
         ];

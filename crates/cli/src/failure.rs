@@ -161,6 +161,9 @@ impl From<Problem> for Failure {
             | "unknown_session"
             | "session_exists"
             | "unknown_server"
+            | "unknown_provider"
+            | "unknown_credential"
+            | "unknown_sign_in"
             | "unknown_agent"
             | "unknown_framework"
             | "unknown_declaration" => EXIT_USAGE,

@@ -76,11 +76,16 @@ impl Remote {
         path: &[&str],
         query: &[(&str, String)],
     ) -> Result<T, Failure> {
-        let mut url = self.at_named(path)?;
-        if !query.is_empty() {
-            url.query_pairs_mut().extend_pairs(query);
-        }
-        self.read(self.http.get(url)).await
+        self.read(self.http.get(self.at_query(path, query)?)).await
+    }
+
+    /// Sends a request without a body.
+    pub(crate) async fn post_query<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        query: &[(&str, String)],
+    ) -> Result<T, Failure> {
+        self.read(self.http.post(self.at_query(path, query)?)).await
     }
 
     pub(crate) async fn post<T: DeserializeOwned>(
@@ -97,11 +102,7 @@ impl Remote {
         query: &[(&str, String)],
         body: &impl Serialize,
     ) -> Result<T, Failure> {
-        let mut url = self.at_named(path)?;
-        if !query.is_empty() {
-            url.query_pairs_mut().extend_pairs(query);
-        }
-        self.read(self.http.patch(url).json(body)).await
+        self.read(self.http.patch(self.at_query(path, query)?).json(body)).await
     }
 
     pub(crate) async fn put<T: DeserializeOwned>(
@@ -147,17 +148,19 @@ impl Remote {
     pub(crate) async fn put_only(
         &self,
         path: &[&str],
+        query: &[(&str, String)],
         body: &impl Serialize,
     ) -> Result<(), Failure> {
-        self.send(self.http.put(self.at_named(path)?).json(body)).await.map(drop)
+        self.send(self.http.put(self.at_query(path, query)?).json(body)).await.map(drop)
     }
 
     /// Deletes something; the response says what was there.
     pub(crate) async fn delete_for<T: DeserializeOwned>(
         &self,
         path: &[&str],
+        query: &[(&str, String)],
     ) -> Result<T, Failure> {
-        self.read(self.http.delete(self.at_named(path)?)).await
+        self.read(self.http.delete(self.at_query(path, query)?)).await
     }
 
     pub(crate) async fn delete(&self, path: &[&str]) -> Result<(), Failure> {
@@ -170,11 +173,7 @@ impl Remote {
         path: &[&str],
         query: &[(&str, String)],
     ) -> Result<RemoteLines, Failure> {
-        let mut url = self.at_named(path)?;
-        if !query.is_empty() {
-            url.query_pairs_mut().extend_pairs(query);
-        }
-        let response = self.send(self.http.get(url)).await?;
+        let response = self.send(self.http.get(self.at_query(path, query)?)).await?;
         Ok(RemoteLines { response, address: self.base.to_string() })
     }
 
@@ -200,6 +199,14 @@ impl Remote {
             Some(name) => Err(Failure::usage(format!("no session and no tool is called '{name}'"))),
             None => Ok(self.at(path)),
         }
+    }
+
+    fn at_query(&self, path: &[&str], query: &[(&str, String)]) -> Result<reqwest::Url, Failure> {
+        let mut url = self.at_named(path)?;
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        Ok(url)
     }
 
     fn at(&self, path: &[&str]) -> reqwest::Url {

@@ -18,12 +18,13 @@ pub(crate) struct RawProviderAuth {
     #[schemars(length(min = 1), extend("examples" = ["${WORK_KEY}"]))]
     pub(crate) value: Option<String>,
     /// For `oauth`: the identifier of the authorization server. If it names itself in an answer, the two must be equal.
+    /// Without `token_url`, the endpoints are read from its metadata (RFC 8414 or OpenID Connect Discovery).
     #[schemars(extend("format" = "uri"), extend("examples" = ["https://login.example.com"]))]
     pub(crate) issuer: Option<String>,
-    /// For `oauth`: the page at which people sign in.
+    /// For `oauth`: the page at which people sign in. Default: that of the metadata of `issuer`.
     #[schemars(extend("format" = "uri"), extend("examples" = ["https://login.example.com/authorize"]))]
     pub(crate) authorize_url: Option<String>,
-    /// For `oauth`: the token endpoint.
+    /// For `oauth`: the token endpoint. With it, no metadata is read.
     #[schemars(extend("format" = "uri"), extend("examples" = ["https://login.example.com/token"]))]
     pub(crate) token_url: Option<String>,
     /// For `oauth`: the id of the client that you registered at the authorization server.

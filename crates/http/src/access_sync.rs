@@ -8,34 +8,29 @@ use tokio::sync::watch;
 
 use crate::board_place::StartedParts;
 use crate::server_state::Shared;
-use crate::sign_in_pages::PagesOf;
 
 /// How often API keys are read from the store.
 const READ_KEYS_EVERY: Duration = Duration::from_secs(2);
 
 /// Reads the keys at intervals, so that a revoked key stops working within seconds and its event streams end. Sessions
 /// follow each change of what their owners may use.
-pub(crate) async fn watch_access(shared: Shared, pages: PagesOf) {
+pub(crate) async fn watch_access(shared: Shared) {
     let (gatekeeper, leases) = (shared.gatekeeper.clone(), shared.leases.clone());
     let mut interval = tokio::time::interval(READ_KEYS_EVERY);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     interval.reset();
     let mut versions = gatekeeper.access_versions();
     let mut plans: Option<watch::Receiver<u64>> = None;
-    let mut is_announced = false;
     loop {
-        if !is_announced {
-            let starting = pages.started(&gatekeeper);
-            is_announced = tokio::time::timeout(READ_KEYS_EVERY, starting).await.is_ok();
-        }
-        pages.announce(&gatekeeper);
         tokio::select! {
             _ = interval.tick() => {
                 if let Err(error) = gatekeeper.refresh().await {
                     tracing::error!(%error, "the API keys could not be read; those that were read before remain valid");
                 }
                 leases.check(&gatekeeper).await;
-                pages.close_gone_owners();
+                if let Some(board) = shared.board.board() {
+                    board.close_gone_owners();
+                }
                 if let (None, Some(parts)) = (&plans, shared.board.started()) {
                     plans = Some(parts.board.versions());
                     note_keys(&gatekeeper, &parts.sessions);

@@ -3,12 +3,11 @@
 use axum::Json;
 use axum::extract::Extension;
 use axum::http::StatusCode;
-use jiff::Timestamp;
 use serde::Deserialize;
 use switchboard_api::{AccountList, AccountToken, AccountView, SignInView, SignOutView};
 use switchboard_auth::Principal;
 use switchboard_model::{ConnectError, Face, Secret, ServerName};
-use switchboard_runtime::{AccountState, FlowEnd, SignInPrompt, no_such_server};
+use switchboard_runtime::{AccountChoice, AccountError, AccountState, FlowEnd, SignInPrompt};
 use switchboard_sessions::SessionService;
 
 use crate::answers::{
@@ -16,7 +15,8 @@ use crate::answers::{
 };
 use crate::extract::{FromBody, FromPath, FromQuery};
 use crate::problem::ProblemResponse;
-use crate::ready::{Ready, ReadySessions};
+use crate::ready::{Ready, ReadySessions, ReadyTurns};
+use crate::{present, provider_accounts};
 
 /// Names a server.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -39,12 +39,40 @@ pub(crate) struct AccountSignIn {
     id: String,
 }
 
+/// Which account at the server is meant.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WhichAccount {
+    /// `board` means the account of the board, which lists the tools of a server at which each user has an account. Needs
+    /// the role admin. Without it, the account that your calls use is meant.
+    #[param(inline, example = "board")]
+    owner: Option<NamedOwner>,
+}
+
+/// An owner that a request can name.
+#[derive(Debug, Clone, Copy, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum NamedOwner {
+    Board,
+}
+
+impl WhichAccount {
+    fn choice(&self) -> AccountChoice {
+        match self.owner {
+            Some(NamedOwner::Board) => AccountChoice::Board,
+            None => AccountChoice::OfCalls,
+        }
+    }
+}
+
 /// Whose accounts are listed.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WhoseAccounts {
-    /// Whether the accounts of all owners are listed. Needs the role operator.
+    /// Whether the accounts of the board, at servers and model providers, and those of all owners are listed. Needs the
+    /// role operator.
     #[serde(default)]
     #[param(default = false)]
     all: bool,
@@ -52,8 +80,8 @@ pub(crate) struct WhoseAccounts {
 
 /// List accounts at servers
 ///
-/// Your own accounts at the servers where each user has one, signed in or not. An operator may list those of all owners.
-/// Tokens are never shown.
+/// Your own accounts at the servers where each user has one, signed in or not. An operator may list those of the board and
+/// of all owners. Tokens are never shown.
 #[utoipa::path(
     get,
     path = "/api/v1/accounts",
@@ -70,6 +98,7 @@ pub(crate) struct WhoseAccounts {
 pub(crate) async fn list(
     Ready(board): Ready,
     ReadySessions(sessions): ReadySessions,
+    ReadyTurns(turns): ReadyTurns,
     Extension(principal): Extension<Principal>,
     FromQuery(whose): FromQuery<WhoseAccounts>,
 ) -> Result<Json<AccountList>, ProblemResponse> {
@@ -85,19 +114,26 @@ pub(crate) async fn list(
     states.retain(|account| {
         is_left(account) || may_use(&sessions, &principal, account.server.as_str())
     });
-    Ok(Json(AccountList { accounts: states.iter().map(view).collect() }))
+    let providers = if whose.all {
+        let accounts = turns.providers().accounts().await.map_err(|error| unavailable(&error))?;
+        accounts.into_iter().map(provider_accounts::view).collect()
+    } else {
+        Vec::new()
+    };
+    Ok(Json(AccountList { accounts: states.iter().map(view).collect(), providers }))
 }
 
 /// Begin a sign-in
 ///
 /// Opens a page on which you sign in at the server with your own account. Open its address in a browser within ten
-/// minutes. Where the board has credentials, the page asks for the code.
+/// minutes. Where the board has credentials, the page asks for the code. At a server whose account all callers share, an
+/// administrator signs in for the board.
 #[utoipa::path(
     post,
     path = "/api/v1/accounts/{server}/sign-ins",
     operation_id = "beginSignIn",
     tag = "accounts",
-    params(AccountPath),
+    params(AccountPath, WhichAccount),
     responses(
         (status = 201, description = "The page.", body = SignInView),
         Guarded,
@@ -112,9 +148,11 @@ pub(crate) async fn begin(
     ReadySessions(sessions): ReadySessions,
     Extension(principal): Extension<Principal>,
     FromPath(AccountPath { server }): FromPath<AccountPath>,
+    FromQuery(which): FromQuery<WhichAccount>,
 ) -> Result<(StatusCode, Json<SignInView>), ProblemResponse> {
     check_access(&sessions, &principal, &server)?;
-    let begun = board.begin_sign_in(&ServerName::new(server), &principal.caller(Face::Http)).await;
+    let (server, caller) = (ServerName::new(server), principal.caller(Face::Http));
+    let begun = board.begin_sign_in(&server, which.choice(), &caller).await;
     let prompt = begun.map_err(|error| refused(&error))?;
     Ok((StatusCode::CREATED, Json(sign_in(&prompt))))
 }
@@ -160,7 +198,7 @@ pub(crate) async fn follow(
     path = "/api/v1/accounts/{server}/token",
     operation_id = "setAccountToken",
     tag = "accounts",
-    params(AccountPath),
+    params(AccountPath, WhichAccount),
     request_body(content = AccountToken, description = "The token."),
     responses(
         (status = 204, description = "The token is stored."),
@@ -177,11 +215,13 @@ pub(crate) async fn set_token(
     ReadySessions(sessions): ReadySessions,
     Extension(principal): Extension<Principal>,
     FromPath(AccountPath { server }): FromPath<AccountPath>,
+    FromQuery(which): FromQuery<WhichAccount>,
     FromBody(body): FromBody<AccountToken>,
 ) -> Result<StatusCode, ProblemResponse> {
     check_access(&sessions, &principal, &server)?;
     let (caller, token) = (principal.caller(Face::Http), Secret::new(body.token));
-    let stored = board.store_account_token(&ServerName::new(server), &caller, &token).await;
+    let server = ServerName::new(server);
+    let stored = board.store_account_token(&server, which.choice(), &caller, &token).await;
     stored.map_err(|error| refused(&error))?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -194,7 +234,7 @@ pub(crate) async fn set_token(
     path = "/api/v1/accounts/{server}",
     operation_id = "signOut",
     tag = "accounts",
-    params(AccountPath),
+    params(AccountPath, WhichAccount),
     responses(
         (status = 200, description = "Whether there was an account.", body = SignOutView),
         Guarded,
@@ -209,10 +249,11 @@ pub(crate) async fn sign_out(
     ReadySessions(sessions): ReadySessions,
     Extension(principal): Extension<Principal>,
     FromPath(AccountPath { server }): FromPath<AccountPath>,
+    FromQuery(which): FromQuery<WhichAccount>,
 ) -> Result<Json<SignOutView>, ProblemResponse> {
     check_access(&sessions, &principal, &server)?;
-    let signed_out =
-        board.sign_out(&ServerName::new(server.as_str()), &principal.caller(Face::Http)).await;
+    let (name, caller) = (ServerName::new(server.as_str()), principal.caller(Face::Http));
+    let signed_out = board.sign_out(&name, which.choice(), &caller).await;
     let signed_out = signed_out.map_err(|error| refused(&error))?;
     Ok(Json(SignOutView { server, signed_out }))
 }
@@ -231,7 +272,7 @@ fn check_access(
     if may_use(sessions, principal, server) {
         return Ok(());
     }
-    Err(refused(&no_such_server(&ServerName::new(server))))
+    Err(refused(&AccountError::UnknownServer(ServerName::new(server))))
 }
 
 fn sign_in(prompt: &SignInPrompt) -> SignInView {
@@ -255,27 +296,26 @@ fn word(end: FlowEnd) -> &'static str {
 
 fn view(account: &AccountState) -> AccountView {
     let state = &account.state;
-    let end = state.expires_at_ms.and_then(|end| Timestamp::from_millisecond(end).ok());
     AccountView {
         server: account.server.to_string(),
         owner: account.owner.to_string(),
-        state: state.state.as_str().into(),
+        state: state.as_str().into(),
         reason: state.state.reason().map(str::to_owned),
         issuer: state.issuer.clone(),
         scopes: state.scopes.clone(),
         wanted_scopes: state.wanted_scopes.clone(),
-        expires_at: end.map(|end| format!("{end:.0}")),
+        expires_at: present::expiry(state),
         is_renewed: state.renews_itself(),
     }
 }
 
-fn refused(error: &ConnectError) -> ProblemResponse {
-    let (kind, status) = if error.message.starts_with("there is no MCP server") {
-        ("unknown_server", StatusCode::NOT_FOUND)
-    } else {
-        ("no_account", StatusCode::CONFLICT)
+fn refused(error: &AccountError) -> ProblemResponse {
+    let (kind, status) = match error {
+        AccountError::UnknownServer(_) => ("unknown_server", StatusCode::NOT_FOUND),
+        AccountError::NeedsAdmin => ("forbidden", StatusCode::FORBIDDEN),
+        AccountError::Shared(_) | AccountError::Refused(_) => ("no_account", StatusCode::CONFLICT),
     };
-    let mut problem = ProblemResponse::new(kind, status, error.message.clone());
+    let mut problem = ProblemResponse::new(kind, status, error.to_string());
     problem.0.hint = error.hint();
     problem
 }

@@ -47,6 +47,15 @@ answers! {
         unauthorized: "the token lacks a scope that is needed here",
         forbidden_host: "the Origin header names another site; `security.allowed_origins` may add it",
     }
+    UnknownProviderAccount 404 "No provider of that name is known, it has no such credential, or there is no such sign-in." {
+        unknown_provider: "there is no provider `gogle`; did you mean `google`? (known are google)",
+        unknown_credential: "the provider 'google' has no credential 'wrk'",
+        unknown_sign_in: "there is no such sign-in; it may have been used already, or have expired",
+    }
+    ProviderAccountRefused 409 "The credential has no sign-in, or the sign-in failed." {
+        no_account: "no sign-in is configured for the credential 'default' of the provider 'openai'",
+        sign_in_failed: "the answer belongs to another sign-in",
+    }
     UnknownAccountServer 404 "No server of that name is configured, or there is no such sign-in." {
         unknown_server: "there is no MCP server 'trackr'",
         unknown_sign_in: "there is no such sign-in",

@@ -102,7 +102,7 @@ fn needed_role(method: &Method, path: &str) -> Option<Role> {
             | ["api", "v1", "tools", _, "declaration", ..]
             | ["api", "v1", "servers", _, ..]
     );
-    if matches!(*parts, ["api", "v1", "keys", ..]) {
+    if matches!(*parts, ["api", "v1", "keys", ..] | ["api", "v1", "providers", _, ..]) {
         return Some(Role::Admin);
     }
     let changes = matches!(*method, Method::PUT | Method::PATCH | Method::DELETE);
@@ -189,6 +189,9 @@ mod tests {
             (Method::POST, "/api/v1/servers/a/reconnect", Some(Role::Operator)),
             (Method::GET, "/api/v1/config", Some(Role::Operator)),
             (Method::GET, "/api/v1/sources", Some(Role::Operator)),
+            (Method::GET, "/api/v1/providers", Some(Role::Client)),
+            (Method::POST, "/api/v1/providers/a/sign-ins", Some(Role::Admin)),
+            (Method::DELETE, "/api/v1/providers/a/account", Some(Role::Admin)),
             (Method::DELETE, "/api/v1/sessions/a", Some(Role::Client)),
             (Method::GET, "/api/v1/calls", Some(Role::Client)),
             (Method::GET, "/api/v1/calls/export", Some(Role::Operator)),

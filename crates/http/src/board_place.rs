@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use switchboard_runtime::{Board, LiveConfig};
 use switchboard_sessions::SessionService;
 use switchboard_turns::Turns;
@@ -15,6 +16,16 @@ pub struct BoardPlace {
     /// Becomes true when the start has ended, well or not.
     has_ended: Arc<watch::Sender<bool>>,
     config: Arc<OnceLock<Arc<LiveConfig>>>,
+    preparation: Arc<Mutex<Option<Preparation>>>,
+}
+
+/// What is done with the board before it serves requests.
+struct Preparation(Box<dyn FnOnce(&Arc<Board>) + Send>);
+
+impl std::fmt::Debug for Preparation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Preparation")
+    }
 }
 
 /// The board with its sessions and turns.
@@ -28,8 +39,21 @@ pub(crate) struct StartedParts {
 impl BoardPlace {
     /// Sets the started board with its sessions and turns. Later calls have no effect.
     pub fn fill(&self, board: Arc<Board>, sessions: Arc<SessionService>, turns: Arc<Turns>) {
+        let mut preparation = self.preparation.lock();
+        if let Some(Preparation(prepare)) = preparation.take() {
+            prepare(&board);
+        }
         let _there_is_one = self.parts.set(StartedParts { board, sessions, turns });
         self.has_ended.send_replace(true);
+    }
+
+    /// Prepares the board before it serves the first request: now, if it has started already.
+    pub(crate) fn before_requests(&self, prepare: impl FnOnce(&Arc<Board>) + Send + 'static) {
+        let mut preparation = self.preparation.lock();
+        match self.board() {
+            Some(board) => prepare(board),
+            None => *preparation = Some(Preparation(Box::new(prepare))),
+        }
     }
 
     /// The start has failed: requests that wait for the board are answered.

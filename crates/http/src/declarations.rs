@@ -30,6 +30,7 @@ use crate::entry_edit::{change_entry, edit_problem, etag, invalid, names_version
 use crate::entry_preconditions::{IfRemovable, IfReplaceable};
 use crate::entry_values::{
     declaration_of, declared_pointer, fields_of, hide_tool_secrets, keep_hidden, new_references,
+    shown_references,
 };
 use crate::extract::{FromBody, FromPath};
 use crate::inspect::{ToolName, finds_tool, unknown_tool};
@@ -75,7 +76,8 @@ pub(crate) async fn show(
 /// Makes the entry of this name in `toolbox.tools` hold exactly this declaration: the text of the configuration file is edited,
 /// checked, written and applied before the response. Members that are absent are removed from the entry. A declaration that
 /// leaves out an argument with a `value` or with `hidden`, or gives it to callers, needs the `ETag` of the entry in `If-Match`:
-/// who has not read the entry does not know of the argument. Needs the role admin.
+/// who has not read the entry does not know of the argument. A value that the entry keeps does not go to another tool.
+/// Needs the role admin.
 #[utoipa::path(
     put,
     path = "/api/v1/tools/{name}/declaration",
@@ -180,8 +182,8 @@ pub(crate) async fn preview(
     let present = config.entry(LIST, &name).map_err(problem)?;
     let fields = new_fields(body, present.as_ref())?;
     let released = released(present.as_ref(), &fields);
-    let edit = ConfigEdit::Put { list: LIST, name: name.clone(), fields };
-    let proposed = config.source().propose(&[edit]).map_err(problem)?;
+    let edits = [ConfigEdit::Put { list: LIST, name: name.clone(), fields }];
+    let proposed = config.source().propose(&edits).map_err(problem)?;
     let plan = &proposed.loaded().plan;
     let named = plan.tools.iter().find(|entry| entry.name == name);
     // An entry with `type: mcp-tool` has the name that models see.
@@ -209,6 +211,7 @@ pub(crate) async fn preview(
     warnings.extend(released.iter().map(|name| {
         format!("the argument '{name}' is fixed or hidden now, and callers could give it then")
     }));
+    warnings.extend(config.redirected(&proposed, &edits).iter().map(ToString::to_string));
     let input_schema = declare_arguments(&server_schema, declared);
     let description = entry.and_then(|entry| entry.description.clone());
     let description = description.or_else(|| tool.and_then(|tool| tool.description));
@@ -274,8 +277,9 @@ fn new_fields(
     if let Some(declared) = &declared {
         keep_hidden(&mut body, declared);
     }
+    let mut errors = declared.as_ref().map(|it| shown_references(&body, it)).unwrap_or_default();
     let declared = declared.map(Value::Object);
-    let errors = new_references(&Value::Object(body.clone()), declared.as_ref(), "");
+    errors.extend(new_references(&Value::Object(body.clone()), declared.as_ref(), ""));
     if !errors.is_empty() {
         return Err(invalid(errors));
     }
@@ -355,8 +359,7 @@ fn declaration(config: &LiveConfig, name: &str) -> Result<ToolDeclarationView, P
 
 /// The tool of this name. An entry with `type: mcp-tool` has the name that models see.
 fn find<'a>(catalog: &'a Catalog, name: &str) -> Option<&'a CatalogTool> {
-    let found = catalog.resolve(name).ok().or_else(|| catalog.exposed_as(name));
-    found.map(|tool| &**tool)
+    catalog.resolve(name).ok().map(|tool| &**tool)
 }
 
 /// The server's own definition of a tool in the catalog.

@@ -6,6 +6,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use futures::future::BoxFuture;
 use switchboard_api::FieldError;
 use switchboard_config::{ConfigEdit, ConfigProblem, EditRefusal, EntryList, Problems};
+use switchboard_registry::RedirectedValue;
 use switchboard_runtime::{
     AppliedEdit, Contradiction, EditError, ExpectedEntry, LiveConfig, ReplaceError, WrittenEntry,
 };
@@ -100,6 +101,12 @@ pub(crate) fn edit_problem(
         let index = config.index(list, name);
         return invalid(found.iter().map(|it| contradiction(it, list, index)).collect());
     }
+    if let EditError::Redirects(found) = error {
+        let index = config.index(list, name);
+        let mut response = invalid(found.iter().map(|it| redirection(it, list, index)).collect());
+        response.0.hint = error.hint().map(str::to_owned);
+        return response;
+    }
     let (kind, status) = match error {
         EditError::Refused(EditRefusal::UnknownEntry { list: EntryList::Servers, .. }) => {
             ("unknown_server", StatusCode::NOT_FOUND)
@@ -120,6 +127,7 @@ pub(crate) fn edit_problem(
         EditError::NotApplied(_)
         | EditError::Refused(EditRefusal::Problems(_))
         | EditError::Contradicts(_)
+        | EditError::Redirects(_)
         | EditError::Invalid(_) => ("not_applied", StatusCode::UNPROCESSABLE_ENTITY),
     };
     let mut response = ProblemResponse::new(kind, status, error.to_string());
@@ -140,6 +148,12 @@ fn contradiction(found: &Contradiction, list: EntryList, index: usize) -> FieldE
     } else {
         FieldError { path: String::new(), message: format!("{}: {message}", found.path()) }
     }
+}
+
+fn redirection(found: &RedirectedValue, list: EntryList, index: usize) -> FieldError {
+    let is_here = list == EntryList::Tools && found.entry == index;
+    let path = if is_here { format!("/arguments/{}", found.index) } else { String::new() };
+    FieldError { path, message: found.to_string() }
 }
 
 fn invalid_configuration(problems: &Problems, list: EntryList, index: usize) -> ProblemResponse {

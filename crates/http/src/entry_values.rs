@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, from_value, json};
 use switchboard_api::{FieldError, ToolDeclaration};
-use switchboard_config::has_reference;
+use switchboard_config::{has_reference, is_fixed_or_hidden};
 use switchboard_model::redact_url;
 use url::Url;
 
@@ -201,6 +201,35 @@ pub(crate) fn new_references(new: &Value, present: Option<&Value>, path: &str) -
     }
 }
 
+/// References in the default or the choices of an argument that callers do not see at present and would see then, each as
+/// an error: callers would read what the reference stands for.
+pub(crate) fn shown_references(
+    new: &Map<String, Value>,
+    present: &Map<String, Value>,
+) -> Vec<FieldError> {
+    let arguments = |entry: &'_ Map<String, Value>| {
+        entry.get("arguments").and_then(Value::as_array).cloned().unwrap_or_default()
+    };
+    let present = arguments(present);
+    let mut errors = Vec::new();
+    for (index, argument) in arguments(new).iter().enumerate() {
+        let was_hidden = counterpart(argument, index, &present).is_some_and(is_fixed_or_hidden);
+        if !was_hidden || is_fixed_or_hidden(argument) {
+            continue;
+        }
+        let shown = ["default", "enum"].into_iter().filter(|key| {
+            let value = argument.get(*key);
+            value.is_some_and(|value| !new_references(value, None, "").is_empty())
+        });
+        errors.extend(shown.map(|key| FieldError {
+            path: format!("/arguments/{index}/{key}"),
+            message: "refers to an environment variable or a file, and callers would see what it stands for: keep the argument hidden, or give another value"
+                .into(),
+        }));
+    }
+    errors
+}
+
 fn is_reference(text: &str) -> bool {
     has_reference(text) || text.starts_with("file:")
 }
@@ -274,5 +303,21 @@ mod tests {
         assert_eq!(paths(json!({"list": [{"name": "b", "value": "${V}"}]})), ["/list/0/value"]);
         assert_eq!(paths(json!({"headers": {"Y": "file:/run/x"}})), ["/headers/Y"]);
         assert_eq!(paths(json!({"expose_as": "${V"})), ["/expose_as"]);
+    }
+
+    #[test]
+    fn a_reference_behind_a_hidden_argument_is_not_shown() {
+        let present = object(json!({"arguments": [
+            {"name": "key", "hidden": true, "default": "${KEY}"},
+            {"name": "team", "default": "${TEAM}"},
+        ]}));
+        let paths = |arguments: Value| -> Vec<_> {
+            let new = object(json!({ "arguments": arguments }));
+            shown_references(&new, &present).into_iter().map(|error| error.path).collect()
+        };
+        assert_eq!(paths(present["arguments"].clone()), Vec::<String>::new());
+        assert_eq!(paths(json!([{"name": "key", "default": "${KEY}"}])), ["/arguments/0/default"]);
+        assert_eq!(paths(json!([{"name": "key", "enum": ["a", "${KEY}"]}])), ["/arguments/0/enum"]);
+        assert_eq!(paths(json!([{"name": "key", "default": "mine"}])), Vec::<String>::new());
     }
 }

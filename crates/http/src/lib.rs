@@ -39,13 +39,13 @@ mod me;
 mod openapi;
 mod openapi_unions;
 mod origin_check;
-
 pub mod present;
 mod present_absence;
 pub mod present_agents;
 pub mod present_keys;
 pub mod present_sessions;
 mod problem;
+mod provider_accounts;
 mod providers;
 mod public_address;
 mod ready;

@@ -12,6 +12,7 @@ use switchboard_model::{
     CallError, CallRecord, ConnectError, ContentCheckRecord, JsonText, NO_TOOLSET, RecordedContent,
     ServerPlan, ServerState, Sharing, ToolLimits, render_duration,
 };
+use switchboard_oauth::SignInState;
 use switchboard_providers::Providers;
 use switchboard_registry::CatalogTool;
 use switchboard_runtime::{Board, CallReport, ServerStatus};
@@ -120,6 +121,12 @@ pub fn tools(board: &Board) -> ToolList {
     ToolList { revision: catalog.revision(), tools, quarantined: quarantined(board), hidden: None }
 }
 
+/// When the token of a sign-in expires.
+pub(crate) fn expiry(state: &SignInState) -> Option<String> {
+    let end = state.expires_at_ms.and_then(|end| jiff::Timestamp::from_millisecond(end).ok());
+    end.map(|end| format!("{end:.0}"))
+}
+
 /// The quarantined tools of all servers: their definitions, or what the configuration declares of them, cannot be used.
 pub(crate) fn quarantined(board: &Board) -> Vec<QuarantinedToolView> {
     let of = |status: &ServerStatus| {
@@ -147,9 +154,6 @@ pub fn tool(board: &Board, name: &str) -> Result<ToolView, NoSuchTool> {
         Ok(tool) => return Ok(tool_view(tool, &unavailable_servers(board))),
         Err(unresolved) => unresolved,
     };
-    if let Some(tool) = catalog.exposed_as(name) {
-        return Ok(tool_view(tool, &unavailable_servers(board)));
-    }
     if let Some(absent) = absent_tool(board, name) {
         let message = format!("there is no tool '{name}': {}", absent.message);
         return Err(NoSuchTool { message, hint: absent.hint });

@@ -40,13 +40,13 @@ use crate::problem::ProblemResponse;
 use crate::request_body::{Timed, Unread, announced};
 use crate::self_waking::SelfWaking;
 use crate::server_state::{ServeOptions, Shared};
-use crate::sign_in_pages::PagesOf;
+use crate::sign_in_pages::serve_sign_in_pages;
 use crate::{
     accounts, agents, api_docs, authorize, board_events, call_records, call_statistics,
     call_stream, calls, config, connect, content_checks, declarations, health, history, inspect,
-    keys, mcp, me, openapi, problem, providers, renderings, server_entries, session_events,
-    session_preview, session_render, session_tools, sessions, sources, tooling_gateway, trustgraph,
-    trustgraph_socket, turns, workbench,
+    keys, mcp, me, openapi, problem, provider_accounts, providers, renderings, server_entries,
+    session_events, session_preview, session_render, session_tools, sessions, sources,
+    tooling_gateway, trustgraph, trustgraph_socket, turns, workbench,
 };
 
 /// The maximum size of a request body of the API.
@@ -142,6 +142,9 @@ pub(crate) fn documented_routes() -> OpenApiRouter<Shared> {
         .routes(routes!(accounts::follow))
         .routes(routes!(accounts::set_token))
         .routes(routes!(providers::list))
+        .routes(routes!(provider_accounts::begin))
+        .routes(routes!(provider_accounts::finish))
+        .routes(routes!(provider_accounts::sign_out))
         .routes(routes!(agents::list))
         .routes(routes!(agents::show))
         .routes(routes!(agents::framework))
@@ -185,8 +188,8 @@ pub async fn serve<M: McpEndpoint>(
 ) -> std::io::Result<()> {
     let limits = ConnectionLimits::default();
     let shared = Shared::new(&options, &limits);
-    let pages = PagesOf { board: options.board.clone(), listener: listener.local_addr().ok() };
-    let watching = Box::pin(watch_access(shared.clone(), pages));
+    serve_sign_in_pages(&options.board, &options.gatekeeper, listener.local_addr().ok());
+    let watching = Box::pin(watch_access(shared.clone()));
     let router = router(&shared, mcp.clone());
     let dispatcher = Arc::new(Dispatcher { router, mcp, shared });
     let connections = Connections::new(limits);

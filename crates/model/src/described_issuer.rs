@@ -1,4 +1,4 @@
-//! An authorization server as the configuration describes it, for issuers without metadata.
+//! An authorization server as the configuration describes it.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,16 @@ use url::Url;
 
 use crate::Secret;
 
-/// Where to sign in and to get tokens, and with which client. Nothing of it is discovered.
+/// Where to sign in and to get tokens, and with which client. Without `token_url`, the endpoints that are not described are
+/// read from the metadata of `issuer`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DescribedIssuer {
-    /// The exact `iss` of its authorization responses, if it sends one. Else the token URL identifies the issuer.
+    /// The exact `iss` of its authorization responses, if it sends one. Else the token URL identifies the issuer. One of
+    /// the two is there.
     pub issuer: Option<String>,
     /// For sign-ins with a browser.
     pub authorize_url: Option<Url>,
-    pub token_url: Url,
+    pub token_url: Option<Url>,
     /// For sign-ins on another device (RFC 8628).
     pub device_url: Option<Url>,
     /// Where tokens are revoked (RFC 7009).
@@ -32,7 +34,7 @@ pub struct DescribedIssuer {
 impl DescribedIssuer {
     /// The name of the issuer in the store.
     pub fn name(&self) -> &str {
-        self.issuer.as_deref().unwrap_or(self.token_url.as_str())
+        self.issuer.as_deref().or(self.token_url.as_ref().map(Url::as_str)).unwrap_or_default()
     }
 }
 

@@ -13,8 +13,8 @@ use parking_lot::{Mutex, MutexGuard};
 use reqwest::{RequestBuilder, Response};
 use rmcp::transport::auth::WWWAuthenticateParams;
 use switchboard_model::{
-    ConnectError, ConnectErrorKind, GrantId, GrantOwner, GrantPurpose, OAuthGrant, OAuthSettings,
-    OwnClient, Secret,
+    ConnectError, ConnectErrorKind, DEFAULT_CREDENTIAL, GrantId, GrantOwner, GrantPurpose,
+    OAuthGrant, OAuthSettings, OwnClient, Secret,
 };
 use switchboard_outbound::{CurrentSecret, describe_failure};
 use tokio::sync::Semaphore;
@@ -124,15 +124,28 @@ impl Authorization {
     ) -> Result<AuthorizationServer, ConnectError> {
         match &self.source {
             TokenSource::Server(_) => discover(&self.url, challenge).await?.server().await,
-            TokenSource::Described(issuer) => AuthorizationServer::described(issuer),
+            TokenSource::Described(issuer) => AuthorizationServer::described(issuer).await,
         }
     }
 
-    /// The name of the server or provider, as `auth login` takes it.
+    /// The name of the server or provider.
     fn name(&self) -> &str {
         match &self.id.purpose {
             GrantPurpose::Server(name) => name.as_str(),
             GrantPurpose::Provider { provider, .. } => provider,
+        }
+    }
+
+    /// The command that signs in.
+    fn login_command(&self) -> String {
+        let name = self.name();
+        match &self.id.purpose {
+            GrantPurpose::Provider { credential, .. } if **credential != *DEFAULT_CREDENTIAL => {
+                format!("switchboard auth login {name} --credential {credential}")
+            }
+            GrantPurpose::Server(_) | GrantPurpose::Provider { .. } => {
+                format!("switchboard auth login {name}")
+            }
         }
     }
 
@@ -373,12 +386,24 @@ impl Authorization {
             memory.needed = Some(need.clone());
         }
         if self.id.owner == GrantOwner::Board {
-            tracing::warn!(
-                server = self.name(),
-                scopes = need.scopes.join(" "),
-                "MCP server needs sign-in: run `switchboard auth login {}`",
-                self.name()
-            );
+            let scopes = need.scopes.join(" ");
+            let (name, command) = (self.name(), self.login_command());
+            match self.id.purpose {
+                GrantPurpose::Server(_) => {
+                    tracing::warn!(
+                        server = name,
+                        scopes,
+                        "MCP server needs sign-in: run `{command}`"
+                    );
+                }
+                GrantPurpose::Provider { .. } => {
+                    tracing::warn!(
+                        provider = name,
+                        scopes,
+                        "model provider needs sign-in: run `{command}`"
+                    );
+                }
+            }
         } else {
             tracing::info!(
                 server = self.name(),
@@ -393,7 +418,7 @@ impl Authorization {
     fn needs_sign_in(&self, scopes: &[String]) -> ConnectError {
         let message = match self.id.owner {
             GrantOwner::Board => {
-                format!("needs sign-in: run `switchboard auth login {}`", self.name())
+                format!("needs sign-in: run `{}`", self.login_command())
             }
             GrantOwner::Person(_) | GrantOwner::Session(_) => {
                 format!("needs sign-in: this account is not signed in at '{}'", self.name())

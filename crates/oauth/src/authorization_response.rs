@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use switchboard_model::Secret;
 use url::Url;
 use url::form_urlencoded;
 
@@ -44,6 +45,25 @@ impl AuthorizationResponse {
             place.get_or_insert_with(|| value.into_owned());
         }
         read
+    }
+
+    /// The response as [`Self::from_pasted`] reads it, to be handed to another process. It has the code.
+    pub fn to_secret(&self) -> Secret {
+        let address = "http://127.0.0.1/?".to_owned();
+        let start = address.len();
+        let mut query = form_urlencoded::Serializer::for_suffix(address, start);
+        for (key, value) in [
+            ("state", &self.state),
+            ("code", &self.code),
+            ("iss", &self.iss),
+            ("error", &self.error),
+            ("error_description", &self.description),
+        ] {
+            if let Some(value) = value {
+                query.append_pair(key, value);
+            }
+        }
+        Secret::new(query.finish())
     }
 
     /// Reads what a person pasted: the address that the browser ended at, `code#state` as some issuers show it, or the
@@ -101,6 +121,14 @@ mod tests {
             let expected =
                 expected.map(|(code, state)| (code.to_owned(), state.map(str::to_owned)));
             assert_eq!(read, expected, "{text:?}");
+        }
+        for query in [
+            "code=a%26b&state=s&iss=https%3A%2F%2Fas",
+            "error=access_denied&error_description=no&state=s",
+        ] {
+            let response = AuthorizationResponse::from_query(query);
+            let again = AuthorizationResponse::from_pasted(response.to_secret().expose());
+            assert!(again == Some(response), "{query}");
         }
         let long = "x".repeat(LONGEST + 1);
         assert_eq!(AuthorizationResponse::from_pasted(&long), None);

@@ -22,12 +22,13 @@ const LAST_PAGE: Duration = Duration::from_secs(2);
 
 /// A page that waits for the browser.
 #[derive(Debug)]
-pub(crate) struct CallbackListener {
+pub struct CallbackListener {
     listener: TcpListener,
     /// The same port of the IPv6 loopback address, to which `localhost` may lead.
     second: Option<TcpListener>,
     path: String,
-    pub(crate) redirect_uri: String,
+    /// The address that the browser comes back to.
+    pub redirect_uri: String,
 }
 
 #[derive(Debug, Clone)]
@@ -39,7 +40,7 @@ struct CallbackState {
 
 impl CallbackListener {
     /// Listens at the configured port, or at any.
-    pub(crate) async fn bind(redirect: &LoopbackRedirect) -> Result<Self, ConnectError> {
+    pub async fn bind(redirect: &LoopbackRedirect) -> Result<Self, ConnectError> {
         let failed = |error: std::io::Error| no_port(redirect, &error);
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, redirect.port.unwrap_or(0)));
         let listener = TcpListener::bind(address).await.map_err(failed)?;
@@ -56,7 +57,7 @@ impl CallbackListener {
     }
 
     /// Serves the page until a response with this `state` arrives. Others are refused.
-    pub(crate) async fn wait(self, state: &str) -> Result<AuthorizationResponse, ConnectError> {
+    pub async fn wait(self, state: &str) -> Result<AuthorizationResponse, ConnectError> {
         let (callbacks, mut answers) = mpsc::channel(1);
         let done = CancellationToken::new();
         let expected = CallbackState { state: state.into(), callbacks };

@@ -8,6 +8,7 @@ use switchboard_model::{ConnectError, ConnectErrorKind, Secret, SignInClient, is
 use url::Url;
 
 use crate::authorization_server::{FlowClient, endpoint};
+use crate::device_flow::DEVICE_GRANT;
 use crate::discovery::Discovered;
 use crate::grant::Grant;
 use crate::refresh::client_of;
@@ -16,6 +17,10 @@ use crate::token_request::printable;
 
 const OUR_NAME: &str = "Switchboard";
 const BY_HAND: &str = "register a client there by hand and give its `client_id` in `auth.oauth`";
+
+/// The redirect URI in the registration of a client for sign-ins on other devices. Nothing returns to it, but registration
+/// endpoints may require one.
+pub(crate) const DEVICE_REDIRECT: &str = "http://127.0.0.1/callback";
 
 /// Chooses the client. `document` is the board's own metadata document; a configured one comes first.
 pub(crate) async fn choose_client(
@@ -81,11 +86,15 @@ async fn register(
 
 /// The request: a native client for a page on this machine, a web client for a hosted callback.
 fn registration(redirect_uri: &str, scopes: &[String]) -> Value {
+    let mut grant_types = vec!["authorization_code", "refresh_token"];
+    if redirect_uri == DEVICE_REDIRECT {
+        grant_types.push(DEVICE_GRANT);
+    }
     let is_native = Url::parse(redirect_uri).is_ok_and(|url| is_on_this_machine(&url));
     let mut request = json!({
         "client_name": OUR_NAME,
         "redirect_uris": [redirect_uri],
-        "grant_types": ["authorization_code", "refresh_token"],
+        "grant_types": grant_types,
         "response_types": ["code"],
         "token_endpoint_auth_method": "none",
         "application_type": if is_native { "native" } else { "web" },
@@ -114,5 +123,10 @@ mod tests {
             );
         }
         assert_eq!(registration("https://h", &[]).get("scope"), None);
+        let of_device = registration(DEVICE_REDIRECT, &[]);
+        assert_eq!(
+            of_device["grant_types"],
+            json!(["authorization_code", "refresh_token", DEVICE_GRANT])
+        );
     }
 }

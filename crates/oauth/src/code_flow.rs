@@ -58,7 +58,7 @@ impl std::fmt::Debug for CodeFlow {
 
 impl CodeFlow {
     /// A sign-in at an issuer that the configuration describes. `url` is the address that the tokens are for.
-    pub fn described(
+    pub async fn described(
         id: GrantId,
         url: &Url,
         issuer: &DescribedIssuer,
@@ -70,7 +70,7 @@ impl CodeFlow {
         Self::new(FlowTarget {
             id,
             tokens,
-            server: AuthorizationServer::described(issuer)?,
+            server: AuthorizationServer::described(issuer).await?,
             client,
             url: url.clone(),
             redirect_uri: redirect_uri.to_owned(),

@@ -17,7 +17,8 @@ use crate::grant::Grant;
 use crate::token_request::{TokenFailure, printable};
 use crate::token_store::TokenStore;
 
-const GRANT_TYPE: &str = "urn:ietf:params:oauth:grant-type:device_code";
+/// The grant type of this flow.
+pub(crate) const DEVICE_GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
 /// The pause between questions if the authorization server names none, and how much `slow_down` adds.
 const PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
@@ -56,17 +57,19 @@ impl DeviceFlow {
         issuer: &DescribedIssuer,
         tokens: Arc<dyn TokenStore>,
     ) -> Result<Self, ConnectError> {
-        let server = AuthorizationServer::described(issuer)?;
+        let server = AuthorizationServer::described(issuer).await?;
         let client =
             FlowClient { id: issuer.client_id.clone(), secret: issuer.client_secret.clone() };
-        Self::begin(id, url, server, client, issuer.scopes.clone(), tokens).await
+        Self::begin(id, url, server, client, "", issuer.scopes.clone(), tokens).await
     }
 
+    /// `redirect_uri` is that of the client's registration, to find the client again.
     pub(crate) async fn begin(
         id: GrantId,
         url: &Url,
         server: AuthorizationServer,
         client: FlowClient,
+        redirect_uri: &str,
         scopes: Vec<String>,
         tokens: Arc<dyn TokenStore>,
     ) -> Result<Self, ConnectError> {
@@ -95,7 +98,8 @@ impl DeviceFlow {
         let seconds = |key: &str| answer.get(key).and_then(Value::as_u64);
         let life = seconds("expires_in").unwrap_or(LONGEST_LIFE).min(LONGEST_LIFE);
         let pause = seconds("interval").map_or(PAUSE, Duration::from_secs).min(LONGEST_PAUSE);
-        let grant = Grant::requested(url, &server.issuer, &client, scopes);
+        let mut grant = Grant::requested(url, &server.issuer, &client, scopes);
+        redirect_uri.clone_into(&mut grant.redirect_uri);
         Ok(Self {
             id,
             tokens,
@@ -118,7 +122,7 @@ impl DeviceFlow {
             if Instant::now() >= self.deadline {
                 return Err(expired());
             }
-            let params = [("grant_type", GRANT_TYPE), ("device_code", self.device_code.as_str())];
+            let params = [("grant_type", DEVICE_GRANT), ("device_code", self.device_code.as_str())];
             match self.server.request_token(&self.client, &params).await {
                 Ok(answer) => return store(&self.id, &*self.tokens, self.grant, &answer).await,
                 Err(TokenFailure::Refused { code, .. }) if code == "authorization_pending" => {}

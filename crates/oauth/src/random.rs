@@ -14,6 +14,11 @@ pub(crate) fn random_text<const BYTES: usize>() -> Result<String, ConnectError> 
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
+/// An identifier of 128 random bits.
+pub fn random_id() -> Result<String, ConnectError> {
+    random_text::<16>()
+}
+
 /// The `code_challenge` of a verifier, with S256 (RFC 7636).
 pub(crate) fn challenge_of(verifier: &str) -> String {
     URL_SAFE_NO_PAD.encode(digest(&SHA256, verifier.as_bytes()))

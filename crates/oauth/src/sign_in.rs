@@ -15,7 +15,7 @@ use url::Url;
 use crate::authorization_response::AuthorizationResponse;
 use crate::callback::CallbackListener;
 use crate::challenge::bearer_challenge;
-use crate::client_choice::choose_client;
+use crate::client_choice::{DEVICE_REDIRECT, choose_client};
 use crate::code_flow::{CodeFlow, FlowTarget, SignedIn};
 use crate::device_flow::DeviceFlow;
 use crate::discovery::{Discovered, discover};
@@ -61,7 +61,7 @@ impl SignIn {
         tokens: Arc<dyn TokenStore>,
     ) -> Result<Self, ConnectError> {
         let listener = CallbackListener::bind(&issuer.redirect).await?;
-        let flow = CodeFlow::described(id, url, issuer, &listener.redirect_uri, tokens)?;
+        let flow = CodeFlow::described(id, url, issuer, &listener.redirect_uri, tokens).await?;
         Ok(Self { flow, listener })
     }
 
@@ -91,8 +91,7 @@ impl SignIn {
 }
 
 impl DeviceFlow {
-    /// A sign-in to a server on another device. It needs a client that is configured or has a metadata document: a
-    /// registered one is for browsers.
+    /// A sign-in to a server on another device.
     pub async fn server(
         spec: &ServerSpec,
         unsigned: Option<RequestBuilder>,
@@ -101,18 +100,22 @@ impl DeviceFlow {
         let begun = async {
             let mut prepared =
                 PreparedSignIn::new(spec, GrantOwner::Board, unsigned, tokens).await?;
+            let issuer = &prepared.found.issuer;
+            let known =
+                registered(&prepared.id, issuer, DEVICE_REDIRECT, &*prepared.tokens).await?;
             let client = choose_client(
                 &prepared.found,
                 &prepared.client,
-                prepared.before.as_ref(),
-                "http://127.0.0.1/callback",
+                known.as_ref(),
+                DEVICE_REDIRECT,
                 None,
                 &prepared.scopes,
             );
             let client = client.await?;
             let scopes = std::mem::take(&mut prepared.scopes);
-            let server = prepared.found.server().await?;
-            Self::begin(prepared.id, &prepared.url, server, client, scopes, prepared.tokens).await
+            let PreparedSignIn { id, url, tokens, found, .. } = prepared;
+            let server = found.server().await?;
+            Self::begin(id, &url, server, client, DEVICE_REDIRECT, scopes, tokens).await
         };
         begun.await.map_err(|error| Redactor::of(spec).redact_error(error))
     }
@@ -125,7 +128,6 @@ pub(crate) struct PreparedSignIn {
     client: switchboard_model::SignInClient,
     tokens: Arc<dyn TokenStore>,
     found: Discovered,
-    before: Option<Grant>,
     scopes: Vec<String>,
 }
 
@@ -169,7 +171,7 @@ impl PreparedSignIn {
         let mut scopes = found.scopes(settings, &union(earlier, &need.scopes)).await;
         ask_to_stay(&found, &mut scopes);
         let (url, client) = (url.clone(), client.clone());
-        Ok(Self { id, url, client, tokens, found, before, scopes })
+        Ok(Self { id, url, client, tokens, found, scopes })
     }
 
     pub(crate) async fn into_flow(
@@ -178,7 +180,7 @@ impl PreparedSignIn {
         redirect_uri: &str,
         document: Option<&Url>,
     ) -> Result<CodeFlow, ConnectError> {
-        let Self { id, url, client, tokens, found, scopes, .. } = self;
+        let Self { id, url, client, tokens, found, scopes } = self;
         let known = registered(&id, &found.issuer, redirect_uri, &*tokens).await?;
         let client =
             choose_client(&found, &client, known.as_ref(), redirect_uri, document, &scopes).await?;

@@ -146,6 +146,14 @@ impl SignInState {
         }
     }
 
+    /// The word in JSON: that of the state, or `automatic` where nobody needs to sign in.
+    pub fn as_str(&self) -> &'static str {
+        match self.renewal {
+            Renewal::OwnClient => "automatic",
+            Renewal::Refresh | Renewal::SignIn => self.state.as_str(),
+        }
+    }
+
     /// Whether the next token needs no sign-in.
     pub fn renews_itself(&self) -> bool {
         self.renewal != Renewal::SignIn

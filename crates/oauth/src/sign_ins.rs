@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use switchboard_model::{DescribedIssuer, GrantId, GrantOwner, ServerName, ServerSpec};
+use switchboard_model::{DescribedIssuer, GrantId, GrantOwner, ServerSpec};
 use url::Url;
 
 use crate::authorization::Authorization;
@@ -45,9 +45,9 @@ impl SignIns {
         }
     }
 
-    /// Forgets what is known about the sign-ins of an owner to a server: they were changed in this process.
-    pub fn look_again(&self, server: &ServerName, owner: GrantOwner) {
-        self.known.lock().remove(&GrantId::of_server(server).with_owner(owner));
+    /// Forgets what is known about a grant: it was changed in this process.
+    pub fn look_again(&self, id: &GrantId) {
+        self.known.lock().remove(id);
     }
 
     /// The store of the grants.

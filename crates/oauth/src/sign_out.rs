@@ -71,7 +71,7 @@ async fn revoke(grant: &Grant, target: RevocationTarget<'_>) -> Result<bool, Con
             found.server().await?
         }
         RevocationTarget::Server(..) | RevocationTarget::Unknown => return Ok(false),
-        RevocationTarget::Described(issuer) => AuthorizationServer::described(issuer)?,
+        RevocationTarget::Described(issuer) => AuthorizationServer::described(issuer).await?,
     };
     let Some(revoke_url) = server.revoke_url.clone() else { return Ok(false) };
     let secret = grant.client_secret.as_deref().map(Secret::new);

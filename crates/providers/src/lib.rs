@@ -4,6 +4,7 @@
 //! the caller decides on retries. It returns a [`ModelStream`] of canonical events; `switchboard-wire` parses the
 //! bytes.
 
+mod accounts;
 mod answer;
 mod asked_by;
 mod built_in;
@@ -13,11 +14,15 @@ mod endpoint;
 mod http_answer;
 mod http_client;
 mod noted_models;
+mod open_sign_ins;
 mod providers;
 mod request_headers;
 mod stream;
 mod token_file;
 
+pub use accounts::{
+    BegunSignIn, CredentialState, ProviderAccount, ProviderAccountError, provider_accounts,
+};
 pub use endpoint::ProviderEndpoint;
 pub use providers::{ProviderInfo, ProviderOrigin, Providers, UnknownProvider};
 pub use stream::ModelStream;

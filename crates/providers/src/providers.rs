@@ -10,6 +10,7 @@ use switchboard_oauth::SignIns;
 use crate::ProviderEndpoint;
 use crate::built_in::ProviderEnvironment;
 use crate::http_client::HttpClients;
+use crate::open_sign_ins::OpenSignIns;
 
 /// The configured and the built-in providers. A reload replaces them in one step; an existing [`ProviderEndpoint`]
 /// stays usable.
@@ -17,7 +18,8 @@ use crate::http_client::HttpClients;
 pub struct Providers {
     environment: ProviderEnvironment,
     clients: Arc<HttpClients>,
-    sign_ins: Option<SignIns>,
+    pub(crate) sign_ins: Option<SignIns>,
+    pub(crate) open_sign_ins: OpenSignIns,
     endpoints: ArcSwap<Vec<Arc<ProviderEndpoint>>>,
 }
 
@@ -94,6 +96,7 @@ impl Providers {
             environment: ProviderEnvironment::read(env),
             clients: Arc::default(),
             sign_ins,
+            open_sign_ins: OpenSignIns::default(),
             endpoints: ArcSwap::default(),
         };
         providers.set(plan);
@@ -125,6 +128,10 @@ impl Providers {
             tokio::time::sleep(LoopbackPool::TIDY_EVERY).await;
             self.endpoints.load().iter().for_each(|endpoint| endpoint.close_unused());
         }
+    }
+
+    pub(crate) fn endpoints(&self) -> Arc<Vec<Arc<ProviderEndpoint>>> {
+        self.endpoints.load_full()
     }
 
     /// All providers: the configured ones in their order, then the built-in ones.

@@ -210,16 +210,20 @@ impl Catalog {
         self.tools.iter().filter(move |tool| tool.name.server() == server)
     }
 
-    /// Finds the shared tool with this canonical name, else the last registered one with this bare name.
+    /// Finds the shared tool with this canonical name, else the last registered one with this bare name, else the one that
+    /// the configuration exposes by this name.
     pub fn resolve(&self, name: &str) -> Result<&Arc<CatalogTool>, Unresolved> {
         self.shared(&self.by_canonical, name)
             .or_else(|| self.shared(&self.by_bare, name))
+            .or_else(|| self.exposed_as(name))
             .ok_or_else(|| Unresolved { nearest: self.nearest(name) })
     }
 
-    /// The shared tool that the configuration exposes by this name.
-    pub fn exposed_as(&self, name: &str) -> Option<&Arc<CatalogTool>> {
-        self.tools.iter().find(|tool| tool.expose_as.as_deref() == Some(name))
+    /// The shared tool that the configuration exposes by this name. `None` if several have it: lists show them by other
+    /// names.
+    fn exposed_as(&self, name: &str) -> Option<&Arc<CatalogTool>> {
+        let mut exposed = self.tools.iter().filter(|tool| tool.expose_as.as_deref() == Some(name));
+        exposed.next().filter(|_| exposed.next().is_none())
     }
 
     /// A tool that [`Catalog::resolve`] does not choose although it has this bare name (a name without its server).

@@ -30,6 +30,28 @@ fn a_name_is_looked_up_whole_first_and_bare_then() {
 }
 
 #[test]
+fn a_name_that_the_configuration_exposes_is_looked_up_last() {
+    let exposed = |server: &str, name: &str, shown: &str| {
+        let tool = Arc::unwrap_or_clone(tool(server, name));
+        Arc::new(CatalogTool { expose_as: Some(shown.into()), ..tool })
+    };
+    let catalog = Catalog::new(
+        1,
+        vec![
+            tool("a", "search"),
+            exposed("a", "find", "lookup"),
+            exposed("b", "find", "search"),
+            exposed("a", "sign", "signature"),
+            exposed("b", "sign", "signature"),
+        ],
+    );
+    let resolved = |name: &str| catalog.resolve(name).map(|tool| tool.name.to_string());
+    assert_eq!(resolved("lookup").unwrap(), "a.find");
+    assert_eq!(resolved("search").unwrap(), "a.search");
+    assert!(resolved("signature").is_err(), "lists show both tools by other names");
+}
+
+#[test]
 fn what_belongs_to_an_owner_is_found_by_that_owner_alone() {
     let tools = vec![
         tool("crm", "search"),

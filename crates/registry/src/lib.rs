@@ -7,6 +7,7 @@ mod absence;
 mod admission;
 mod attached;
 mod catalog;
+mod configured_values;
 mod entries;
 mod notice;
 #[cfg(test)]
@@ -17,6 +18,7 @@ pub use absence::{Absence, KnownTools, absence_of};
 pub use admission::{Admission, Offer, admit};
 pub use attached::{AttachedOffer, admit_attached};
 pub use catalog::{Catalog, CatalogTool, Configured, OfferedDefinition, Unresolved};
+pub use configured_values::{RedirectedValue, redirected_values};
 pub use entries::declaring_entry;
 pub use notice::{Level, Notice};
 pub use violation::Violation;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// Types of nested values are written out to this depth.
+/// The members of objects are written out to this depth, and the elements of arrays one level deeper.
 const MAX_DEPTH: usize = 2;
 /// Maximum number of values of an `enum` that are listed.
 const MAX_VALUES: usize = 20;
@@ -77,7 +77,7 @@ fn joined(types: impl Iterator<Item = String>) -> String {
 fn named_type(name: &str, schema: &Map<String, Value>, depth: usize) -> String {
     match name {
         "array" => match schema.get("items").map(|items| type_text(items, depth + 1)) {
-            Some(items) if items != "any" && depth < MAX_DEPTH => format!("array of {items}"),
+            Some(items) if items != "any" && depth <= MAX_DEPTH => format!("array of {items}"),
             _ => "array".into(),
         },
         "object" if depth < MAX_DEPTH => {
@@ -127,6 +127,13 @@ mod tests {
                 "b": {"type": "array", "items": {"type": "object", "properties": {"c": {"type": "string"}}}},
             }}),
             "object {a: number, b?: array of object}",
+        );
+        check(
+            json!({"type": "array", "items": {"type": "object", "properties": {
+                "texts": {"type": "array", "items": {"type": "string"}},
+                "rows": {"type": "array", "items": {"type": "array", "items": {"type": "number"}}},
+            }}}),
+            "array of object {texts?: array of string, rows?: array of array}",
         );
         check(
             json!({"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "string"}]}),

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 use switchboard_model::{
     Caller, ConnectError, ConnectErrorKind as Kind, GrantId, GrantOwner, ServerName, SignInPage,
@@ -17,6 +16,7 @@ use url::Url;
 use crate::connect_flow::{ConnectFlow, FLOW_LIFETIME, FlowDraft, FlowEnd};
 use crate::connection_pool::ClientProfile;
 use crate::server::Server;
+use crate::sign_in_pages::{PagesSource, SignInPages};
 use crate::sign_in_prompt::SignInPrompt;
 
 /// How many flows may be open; beyond it the oldest is given up.
@@ -26,21 +26,12 @@ const PROMPT_PAUSE: Duration = Duration::from_mins(10);
 /// The letters of codes: none that people confuse.
 const CODE_LETTERS: &[u8; 32] = b"ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
 
-/// The address of the pages, and how they know the person.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SignInPages {
-    /// The address of the board, to which paths are appended.
-    pub base: Url,
-    /// Whether a person must show that the call was theirs. Not where everybody who reaches the board is its user.
-    pub needs_proof: bool,
-}
-
 /// The sign-ins that callers are asked for. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Accounts {
     sign_ins: SignIns,
     http: HttpPool,
-    pages: Arc<ArcSwapOption<SignInPages>>,
+    pages: PagesSource,
     flows: Arc<Mutex<Flows>>,
 }
 
@@ -61,22 +52,23 @@ struct FlowTopic {
 
 impl Accounts {
     pub(crate) fn new(sign_ins: SignIns, http: HttpPool) -> Self {
-        Self { sign_ins, http, pages: Arc::default(), flows: Arc::default() }
+        Self { sign_ins, http, pages: PagesSource::default(), flows: Arc::default() }
     }
 
-    /// Sets the address of the pages. Without it a call that needs a sign-in names a command instead.
-    pub fn serve_pages(&self, pages: SignInPages) {
-        self.pages.store(Some(Arc::new(pages)));
+    /// Sets where the address of the pages is read. Without one, a call that needs a sign-in names a command instead.
+    /// Later calls have no effect.
+    pub fn serve_pages(&self, current: impl Fn() -> Option<SignInPages> + Send + Sync + 'static) {
+        self.pages.set(Box::new(current));
     }
 
     /// The address of the pages.
-    pub fn pages(&self) -> Option<Arc<SignInPages>> {
-        self.pages.load_full()
+    pub fn pages(&self) -> Option<SignInPages> {
+        self.pages.current()
     }
 
     /// Makes the next request of an owner read its account again.
     pub(crate) fn look_again(&self, server: &ServerName, owner: &GrantOwner) {
-        self.sign_ins.look_again(server, owner.clone());
+        self.sign_ins.look_again(&GrantId::of_server(server).with_owner(owner.clone()));
     }
 
     /// The store of the grants.
@@ -111,24 +103,13 @@ impl Accounts {
         }).ok()
     }
 
-    /// Opens a flow for a caller who wants to sign in.
+    /// Opens a flow for a caller who wants to sign in as this owner.
     pub(crate) async fn begin(
         &self,
         server: &Server,
+        owner: GrantOwner,
         caller: &Caller,
     ) -> Result<SignInPrompt, ConnectError> {
-        let client = ClientProfile {
-            session: caller.session.clone(),
-            person: Some(caller.person().clone()),
-            ..ClientProfile::default()
-        };
-        let owner = server.account_owner(&client)?;
-        if owner == GrantOwner::Board {
-            let message = format!("all callers share one account at '{}'", server.spec().name);
-            let hint =
-                "sign in where the instance runs, with `switchboard auth login` without --url";
-            return Err(ConnectError::new(Kind::Protocol, message).with_hint(hint));
-        }
         let (person, program) = (caller.person().clone(), caller.client.name.clone());
         self.open_flow(server, owner, person, program).await
     }
@@ -194,7 +175,7 @@ impl Accounts {
 
     /// The page of a flow.
     pub fn page_of(&self, flow: &ConnectFlow) -> Option<SignInPage> {
-        page_of(flow, &*self.pages()?).ok()
+        page_of(flow, &self.pages()?).ok()
     }
 }
 

@@ -4,17 +4,28 @@ use std::sync::Arc;
 
 use switchboard_model::{
     AccountScope, Caller, ConnectError, ConnectErrorKind as Kind, GrantId, GrantOwner,
-    GrantPurpose, Secret, ServerName,
+    GrantPurpose, OAuthGrant, Role, Secret, ServerName, ServerSpec,
 };
 use switchboard_oauth::{
     GrantState, GrantTarget, OrphanCause, RevocationTarget, SignInState, SignedOut,
     TokenStoreError, sign_out, stored_token,
 };
 
+use crate::account_error::AccountError;
 use crate::accounts::Accounts;
 use crate::board::Board;
 use crate::server::Server;
 use crate::sign_in_prompt::SignInPrompt;
+
+/// Which account at a server is meant.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum AccountChoice {
+    /// The one that the caller's calls use.
+    #[default]
+    OfCalls,
+    /// The board's: it lists the tools of a server at which each user has an account.
+    Board,
+}
 
 /// One account at a server.
 #[derive(Debug, Clone)]
@@ -32,18 +43,21 @@ impl Board {
         &self.accounts
     }
 
-    /// Opens a page on which this caller signs in at a server.
+    /// Opens a page on which this caller signs in at a server. Only an administrator signs in for the board.
     pub async fn begin_sign_in(
         &self,
         server: &ServerName,
+        choice: AccountChoice,
         caller: &Caller,
-    ) -> Result<SignInPrompt, ConnectError> {
+    ) -> Result<SignInPrompt, AccountError> {
         let server = self.account_server(server)?;
-        self.accounts.begin(&server, caller).await
+        let owner = server.owner_of_caller(caller, choice)?;
+        check_sign_in(server.spec())?;
+        Ok(self.accounts.begin(&server, owner, caller).await?)
     }
 
     /// The accounts of this caller: one for each server where users have accounts, signed in or not. With `all`, also
-    /// the accounts of all other owners.
+    /// the accounts of the board and of all other owners.
     pub async fn account_states(
         &self,
         caller: &Caller,
@@ -61,7 +75,8 @@ impl Board {
         let mut wanted: Vec<(ServerName, GrantOwner)> = Vec::new();
         for plan in &published.plan().servers {
             let owner = match plan.spec.endpoint.account_scope() {
-                AccountScope::Board => continue,
+                AccountScope::Board if !all || plan.spec.endpoint.oauth().is_none() => continue,
+                AccountScope::Board => GrantOwner::Board,
                 AccountScope::Person => GrantOwner::Person(caller.person().clone()),
                 AccountScope::Session => match &caller.session {
                     Some(session) => GrantOwner::Session(session.clone()),
@@ -95,11 +110,12 @@ impl Board {
     pub async fn store_account_token(
         &self,
         server: &ServerName,
+        choice: AccountChoice,
         caller: &Caller,
         token: &Secret,
-    ) -> Result<(), ConnectError> {
+    ) -> Result<(), AccountError> {
         let server = self.account_server(server)?;
-        let owner = server.owner_of_caller(caller)?;
+        let owner = server.owner_of_caller(caller, choice)?;
         let id = GrantId::of_server(&server.spec().name).with_owner(owner.clone());
         stored_token(server.spec(), token, &**self.accounts.tokens(), &id).await?;
         self.end_account_use(&server, &owner);
@@ -111,10 +127,11 @@ impl Board {
     pub async fn sign_out(
         &self,
         server: &ServerName,
+        choice: AccountChoice,
         caller: &Caller,
-    ) -> Result<bool, ConnectError> {
+    ) -> Result<bool, AccountError> {
         let server = self.account_server(server)?;
-        let owner = server.owner_of_caller(caller)?;
+        let owner = server.owner_of_caller(caller, choice)?;
         let id = GrantId::of_server(&server.spec().name).with_owner(owner.clone());
         let target = match server.spec().endpoint.oauth() {
             Some((url, settings)) => RevocationTarget::Server(url, settings),
@@ -165,36 +182,49 @@ impl Board {
         }
     }
 
-    fn account_server(&self, name: &ServerName) -> Result<Arc<Server>, ConnectError> {
+    fn account_server(&self, name: &ServerName) -> Result<Arc<Server>, AccountError> {
         let published = self.published.load();
         let found = published.servers.get(name).filter(|_| !name.is_attached());
-        found.cloned().ok_or_else(|| no_such_server(name))
+        found.cloned().ok_or_else(|| AccountError::UnknownServer(name.clone()))
     }
 }
 
-/// The error about a server that is not configured.
-pub fn no_such_server(name: &ServerName) -> ConnectError {
-    ConnectError::new(Kind::Protocol, format!("there is no MCP server '{name}'"))
-        .with_operator_hint("`switchboard server list` shows all servers")
-}
-
 impl Server {
-    /// The owner of this caller's own account.
-    fn owner_of_caller(&self, caller: &Caller) -> Result<GrantOwner, ConnectError> {
+    /// The owner of the account that this caller means. Only an administrator changes that of the board.
+    fn owner_of_caller(
+        &self,
+        caller: &Caller,
+        choice: AccountChoice,
+    ) -> Result<GrantOwner, AccountError> {
+        let is_admin = caller.role >= Role::Admin;
+        match choice {
+            AccountChoice::Board if is_admin => return Ok(GrantOwner::Board),
+            AccountChoice::Board => return Err(AccountError::NeedsAdmin),
+            AccountChoice::OfCalls => {}
+        }
         let client = crate::connection_pool::ClientProfile {
             session: caller.session.clone(),
             person: Some(caller.person().clone()),
             ..crate::connection_pool::ClientProfile::default()
         };
         match self.account_owner(&client)? {
-            GrantOwner::Board => {
-                let message = format!("all callers share one account at '{}'", self.spec().name);
-                let hint = "where the instance runs, `switchboard auth` without --url changes it";
-                Err(ConnectError::new(Kind::Protocol, message).with_hint(hint))
-            }
-            owner @ (GrantOwner::Person(_) | GrantOwner::Session(_)) => Ok(owner),
+            GrantOwner::Board if !is_admin => Err(AccountError::Shared(self.spec().name.clone())),
+            owner => Ok(owner),
         }
     }
+}
+
+/// Refuses a server at which nobody signs in.
+fn check_sign_in(spec: &ServerSpec) -> Result<(), ConnectError> {
+    let name = &spec.name;
+    let why = match spec.endpoint.oauth().map(|(_, settings)| &settings.grant) {
+        Some(OAuthGrant::SignIn(_) | OAuthGrant::StoredToken) => return Ok(()),
+        Some(OAuthGrant::ClientCredentials(_)) => {
+            format!("'{name}' needs no sign-in: it uses the client credentials grant")
+        }
+        None => format!("no sign-in is configured for the server '{name}'"),
+    };
+    Err(ConnectError::new(Kind::Protocol, why))
 }
 
 fn unread(error: &TokenStoreError) -> ConnectError {

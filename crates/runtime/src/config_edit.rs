@@ -6,6 +6,7 @@ use switchboard_config::{
     ConfigEdit, ConfigText, EditRefusal, EntryList, Loaded, Problems, overriding_variable,
     unified_diff,
 };
+use switchboard_registry::RedirectedValue;
 
 use crate::config_file::{PreparedFile, ReplaceError};
 use crate::config_source::{ConfigError, ConfigSource};
@@ -38,6 +39,9 @@ pub enum EditError {
     /// Declared arguments that a server of their tool would refuse.
     #[error("{}", .0.iter().map(|it| it.message.as_str()).collect::<Vec<_>>().join("; "))]
     Contradicts(Vec<Contradiction>),
+    /// Values of the file that would go to tools or hosts that they were not written for.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Redirects(Vec<RedirectedValue>),
     #[error("another change of the configuration is still being applied")]
     Busy,
 }
@@ -54,6 +58,9 @@ impl EditError {
             Self::Unwritten(error) => Some(error.hint()),
             Self::Busy => Some("try again in a moment"),
             Self::Contradicts(_) => Some("change the value, or the schema of the server"),
+            Self::Redirects(_) => Some(
+                "the file's own values do not follow such a change: give other values for these arguments, leave them out, or make the change in the configuration file",
+            ),
             Self::Unreadable(_) | Self::Refused(_) | Self::Invalid(_) | Self::NotApplied(_) => None,
         }
     }
@@ -123,6 +130,11 @@ impl ProposedEdit {
     /// The text of the file before the edit.
     pub(crate) fn before(&self) -> &str {
         &self.before
+    }
+
+    /// The text of the file after the edit.
+    pub(crate) fn after(&self) -> &str {
+        &self.after
     }
 
     /// The edited configuration.

@@ -4,6 +4,7 @@
 //! single task: each server has a supervisor, and one reconciler computes snapshots from their reports.
 
 mod absent_tool;
+mod account_error;
 mod accounts;
 mod activity;
 mod arguments;
@@ -58,6 +59,7 @@ mod reconnect;
 mod reconnect_backoff;
 mod record_redaction;
 mod records;
+mod redirected_values;
 mod refused_call;
 mod reload;
 mod result_cap;
@@ -66,6 +68,7 @@ mod running_calls;
 mod server;
 mod server_context;
 mod server_instructions;
+mod sign_in_pages;
 mod sign_in_prompt;
 mod snapshot;
 mod start_error;
@@ -74,12 +77,13 @@ mod supervisor;
 mod tokens;
 mod waiting;
 
-pub use accounts::{Accounts, SignInPages, random_text};
+pub use account_error::AccountError;
+pub use accounts::{Accounts, random_text};
 pub use activity::BoardActivity;
 pub use attach::MAX_SERVERS_PER_OWNER;
 pub use attach_error::AttachError;
 pub use board::{Board, BoardOptions};
-pub use board_accounts::{AccountState, no_such_server};
+pub use board_accounts::{AccountChoice, AccountState};
 pub use cached_view::{CachedView, Comparison};
 pub use call::{CallCheck, CallRequest, ForwardedContext, Progress, RawCall, ToolChoice};
 pub use call_result::{CallFailed, CallReport, RawCallResult, RawReport, ResultHandle};
@@ -113,6 +117,7 @@ pub use reload::watch_config;
 pub use running_calls::RunningCall;
 pub use server::ServerStatus;
 pub use server_instructions::ServerInstructions;
+pub use sign_in_pages::SignInPages;
 pub use sign_in_prompt::SignInPrompt;
 pub use snapshot::{PublishedSnapshot, Snapshot};
 pub use start_error::{StartError, StartFailure};

@@ -13,10 +13,11 @@ use switchboard_config::{
 };
 use switchboard_discovery::{Discovery, SourceStatus};
 use switchboard_model::{LeftOutServer, Plan, SourceServers, ToolEntry};
+use switchboard_registry::RedirectedValue;
 use tokio::sync::{Semaphore, watch};
 
 use crate::board::Board;
-use crate::config_edit::EditError;
+use crate::config_edit::{EditError, ProposedEdit};
 use crate::config_source::{ConfigError, ConfigSource};
 use crate::start_error::StartError;
 
@@ -306,6 +307,10 @@ impl LiveConfig {
             self.check_expected(&before, list, &name, &expected)?;
         }
         let proposed = self.source.propose_from(before, edits)?;
+        let redirected = self.redirected(&proposed, edits);
+        if !redirected.is_empty() {
+            return Err(EditError::Redirects(redirected));
+        }
         self.check_contradictions(&proposed.loaded().plan)?;
         let prepared = proposed.prepare()?;
         let previous = self.state().loaded;
@@ -327,6 +332,16 @@ impl LiveConfig {
         self.note_left_out(&left_out);
         self.remember(proposed.into_loaded(), is_new);
         Ok(AppliedEdit { is_change, revision: self.board.catalog().revision(), warnings })
+    }
+
+    /// The values of the file that would go elsewhere after the edits. [`edit`](Self::edit) refuses such edits: whoever
+    /// cannot read the file must not have its secrets sent to a tool or a host of their choice.
+    pub fn redirected(
+        &self,
+        proposed: &ProposedEdit,
+        edits: &[ConfigEdit],
+    ) -> Vec<RedirectedValue> {
+        self.source.redirected(proposed, edits, &self.state().loaded.plan)
     }
 
     /// Refuses declared arguments that a server would refuse. Entries that are as before do not count: a server may have

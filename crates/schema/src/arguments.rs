@@ -2,8 +2,8 @@
 //!
 //! A declared field wins; a field that is not declared is taken from the server. So a declaration changes the type and
 //! the description of an argument but keeps the server's `enum` or bounds, and an argument that is not declared stays
-//! unchanged. `arguments: []` changes nothing. Fixed and withheld arguments disappear from the schema: callers neither
-//! see them nor can they give them.
+//! unchanged. `arguments: []` changes nothing. Declared arguments come first, in the order of the declaration. Fixed and
+//! withheld arguments disappear from the schema: callers neither see them nor can they give them.
 
 use serde_json::{Map, Value, json};
 use switchboard_model::{ArgumentSpec, ArgumentType};
@@ -19,10 +19,11 @@ pub fn declare_arguments(server_schema: &Value, declared: &[ArgumentSpec]) -> Va
         _ => Map::new(),
     };
     schema.insert("type".into(), json!("object"));
-    let mut properties = take_object(&mut schema, "properties");
+    let mut of_server = take_object(&mut schema, "properties");
+    let mut properties = Map::new();
     let mut required = take_names(&mut schema, "required");
     for argument in declared.iter().filter(|argument| argument.is_shown()) {
-        let below = properties.shift_remove(&argument.name);
+        let below = of_server.shift_remove(&argument.name);
         properties.insert(argument.name.clone(), declared_property(argument, below));
         // A default is sent in the caller's place, so the caller need not give the argument.
         let is_required = argument.required.or(argument.default.as_ref().map(|_| false));
@@ -34,6 +35,7 @@ pub fn declare_arguments(server_schema: &Value, declared: &[ArgumentSpec]) -> Va
             Some(true) | None => {}
         }
     }
+    properties.extend(of_server);
     schema.insert("properties".into(), Value::Object(properties));
     if !required.is_empty() {
         schema.insert("required".into(), json!(required));

@@ -55,6 +55,18 @@ fn what_is_declared_wins_and_the_rest_is_taken_from_the_server() {
 }
 
 #[test]
+fn declared_arguments_come_first_in_the_order_of_the_declaration() {
+    let declared = [
+        argument("kept", ArgumentType::Boolean, None),
+        argument("added", ArgumentType::Array, None),
+        argument("unit", ArgumentType::String, None),
+    ];
+    let schema = declare_arguments(&server_schema(), &declared);
+    let names: Vec<_> = schema["properties"].as_object().unwrap().keys().collect();
+    assert_eq!(names, ["kept", "added", "unit", "days"]);
+}
+
+#[test]
 fn an_empty_declaration_changes_nothing() {
     assert_eq!(declare_arguments(&server_schema(), &[]), server_schema());
 }

@@ -2,6 +2,8 @@
 //! too.
 
 mod login;
+mod remote;
+mod remote_provider;
 mod status;
 mod target;
 
@@ -13,7 +15,6 @@ use switchboard_model::{GrantId, GrantOwner, Identity, Secret, ServerPlan};
 use switchboard_oauth::{SignedOut, sign_out, stored_token};
 use switchboard_runtime::StoredTokens;
 
-use super::auth_remote;
 use crate::args::{AuthCommand, Globals};
 use crate::embedded::{find_server, load_config, open_store_with};
 use crate::failure::Failure;
@@ -30,7 +31,7 @@ pub(crate) async fn run(
     output: Output,
 ) -> Result<ExitCode, Failure> {
     if let Some(url) = &globals.url {
-        auth_remote::run(&Remote::new(url)?, wanted, output).await?;
+        remote::run(&Remote::new(url)?, wanted, output).await?;
         return Ok(ExitCode::SUCCESS);
     }
     let plan = load_config(globals, output)?.plan;
@@ -45,10 +46,12 @@ pub(crate) async fn run(
             store.close().await;
             signed_in?;
         }
-        AuthCommand::Set { server } => {
+        AuthCommand::Set { server, board } => {
             let server = find_server(&accounts.plan, server)?;
+            let owner =
+                if *board { GrantOwner::Board } else { GrantOwner::Person(Identity::LOCAL.into()) };
             let store = open_store_with(globals, &keys).await?;
-            let stored = set(server, &StoredTokens::new(store.clone()), output).await;
+            let stored = set(server, owner, &StoredTokens::new(store.clone()), output).await;
             store.close().await;
             stored?;
         }
@@ -67,11 +70,16 @@ pub(crate) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Stores a token of the user of this machine, for a server with `auth.bearer.per`.
-async fn set(server: &ServerPlan, tokens: &StoredTokens, output: Output) -> Result<(), Failure> {
+/// Stores a token of the user of this machine or of the board, for a server with `auth.bearer.per`.
+async fn set(
+    server: &ServerPlan,
+    owner: GrantOwner,
+    tokens: &StoredTokens,
+    output: Output,
+) -> Result<(), Failure> {
     let name = &server.spec.name;
-    let token = Secret::new(auth_remote::read_token(name.as_str(), output)?);
-    let id = GrantId::of_server(name).with_owner(GrantOwner::Person(Identity::LOCAL.into()));
+    let token = Secret::new(remote::read_token(name.as_str(), output)?);
+    let id = GrantId::of_server(name).with_owner(owner);
     let stored = stored_token(&server.spec, &token, tokens, &id).await;
     stored.map_err(|error| Failure::usage(error.message.clone()).with_hint(error.hint()))?;
     if output.is_json() {

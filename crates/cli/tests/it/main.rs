@@ -3,6 +3,7 @@
 
 mod agent;
 mod auth;
+mod auth_remote;
 mod bad_input;
 mod calls;
 mod config_show;

@@ -144,12 +144,14 @@ impl Planner<'_> {
         let device_url = endpoint("device_url", raw.device_url);
         let revoke_url = endpoint("revoke_url", raw.revoke_url);
         let issuer = raw.issuer.filter(|text| self.issuer_endpoint(at, "issuer", text).is_some());
-        if !at.has("token_url") {
+        if !at.has("token_url") && !at.has("issuer") {
             let message = format!("missing key `token_url` in {}", at.path);
-            let help = format!("add the token endpoint: `token_url: {ENDPOINT}`");
+            let help = format!(
+                "add the token endpoint: `token_url: {ENDPOINT}`; or `issuer` alone, if it publishes metadata"
+            );
             let problem = ConfigProblem::error(message).about(&at.path.key("token_url")).help(help);
             self.push(&at.node.origin, problem);
-        } else if !at.has("authorize_url") && !at.has("device_url") {
+        } else if at.has("token_url") && !at.has("authorize_url") && !at.has("device_url") {
             let message = format!("{} has no page to sign in at", at.path);
             let help = "add `authorize_url`, or `device_url` for machines without a browser";
             let about = at.path.key("authorize_url");
@@ -171,7 +173,7 @@ impl Planner<'_> {
         Some(DescribedIssuer {
             issuer,
             authorize_url,
-            token_url: token_url?,
+            token_url,
             client_id: client_id?,
             client_secret: raw.client_secret.map(Secret::new),
             scopes,

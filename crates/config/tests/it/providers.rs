@@ -340,7 +340,7 @@ fn accounts_are_shown_without_secrets_and_load_again() {
     }
     let again = load_with(Some(&shown), &ENV).unwrap();
     let ProviderAuth::OAuth(issuer) = &again.plan.providers[0].auth else { panic!() };
-    assert_eq!(issuer.token_url.as_str(), "https://login.example.com/token");
+    assert_eq!(issuer.token_url.as_ref().unwrap().as_str(), "https://login.example.com/token");
 }
 
 #[test]

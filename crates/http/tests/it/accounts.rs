@@ -32,15 +32,13 @@ impl Accounts {
         self.server.api().with_key(made.key.expose())
     }
 
-    /// The page of a new sign-in, once the pages are served.
+    /// The page of a new sign-in. There is one as soon as the board has started, and it asks for a proof as soon as there
+    /// is a key.
     async fn page(&self, api: &Api) -> Value {
-        wait_until(PATIENCE, async || {
-            let begun = api.send(Method::POST, SIGN_INS, None).await;
-            // Until the board knows that there are keys, its pages ask for nothing.
-            let is_ready = begun.status == 201 && begun.body["code"].is_string();
-            is_ready.then_some(begun.body)
-        })
-        .await
+        let begun = api.send(Method::POST, SIGN_INS, None).await;
+        assert_eq!(begun.status, 201, "{}", begun.body);
+        assert!(begun.body["code"].is_string(), "{}", begun.body);
+        begun.body
     }
 
     async fn sign_in(&self, api: &Api, person: &str) {
@@ -59,6 +57,11 @@ fn config(tracker: &AccountServer, auth: &str) -> String {
          default_tool_config: {{max_instances: 10, timeout: 30s}}, auth: {{{auth}}}}}\n",
         tracker.url()
     )
+}
+
+/// A server whose account all callers share.
+fn shared(tracker: &AccountServer) -> String {
+    config(tracker, "oauth: {}").replace("mode: dynamic", "mode: dynamic, required: false")
 }
 
 /// A browser: it keeps the cookie and follows links only when it is told to.
@@ -364,7 +367,8 @@ async fn the_board_names_itself_to_authorization_servers_where_its_address_is_ht
     let document = "/.well-known/oauth-client/tracker.json";
     accounts.server.api().get(document).await.problem(404, "not_found");
     let open = accounts.server.api().send(Method::POST, SIGN_INS, None).await;
-    assert!(matches!(open.status, 201 | 409), "{}", open.body);
+    assert_eq!(open.status, 201, "{}", open.body);
+    assert_eq!(open.body["code"], Value::Null, "there are no keys");
     let yaml = config(&accounts.tracker, "oauth: {per: user}");
     let key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHv8=";
     accounts
@@ -373,11 +377,7 @@ async fn the_board_names_itself_to_authorization_servers_where_its_address_is_ht
             "{yaml}  gateway: {{public_url: \"https://tools.example.com/board\"}}\n  security: {{store_key: \"{key}\"}}\n"
         ))
         .await;
-    let shown = wait_until(PATIENCE, async || {
-        let shown = accounts.server.api().get(document).await;
-        (shown.status == 200).then_some(shown.body)
-    })
-    .await;
+    let shown = accounts.server.api().get(document).await.good();
     let base = "https://tools.example.com/board";
     assert_eq!(shown["client_id"], format!("{base}{document}"));
     assert_eq!(shown["redirect_uris"], json!([format!("{base}/oauth/callback")]));
@@ -539,4 +539,54 @@ async fn the_cookie_of_an_https_board_is_for_this_host_and_encrypted_connections
     let plain = cookie.trim_start_matches("__Host-").split(';').next().unwrap().to_owned();
     *browser.cookie.lock() = Some(plain);
     assert!(!browser.open(&local).await.html.contains("user:alice"));
+}
+
+#[tokio::test]
+async fn an_administrator_signs_in_for_all_callers_of_a_server_that_they_share() {
+    let tracker = AccountServer::open(AccountEra::Stateless).await;
+    let server = ApiServer::start(&shared(&tracker)).await;
+    let accounts = Accounts { server, tracker };
+    let (client, admin) =
+        (accounts.of("alice").await, accounts.server.api_of("admin", Role::Admin).await);
+    let refused = client.send(Method::POST, SIGN_INS, None).await;
+    assert!(refused.body["hint"].as_str().unwrap().contains("role admin"), "{}", refused.body);
+    refused.problem(409, "no_account");
+    let as_board = format!("{SIGN_INS}?owner=board");
+    client.send(Method::POST, &as_board, None).await.problem(403, "forbidden");
+    client.get("/api/v1/accounts?all=true").await.problem(403, "forbidden");
+
+    let states = admin.get("/api/v1/accounts?all=true").await.good();
+    let account = &states["accounts"][0];
+    assert_eq!((&account["owner"], &account["state"]), (&json!("board"), &json!("needs_sign_in")));
+    accounts.sign_in(&admin, "robot").await;
+    let called = wait_until(PATIENCE, async || {
+        let called = client.post(CALL, json!({})).await;
+        (called.status == 200).then_some(called.body)
+    })
+    .await;
+    assert_eq!(called["result"]["content"][0]["text"], "robot");
+
+    let path = "/api/v1/accounts/tracker";
+    client.send(Method::DELETE, path, None).await.problem(409, "no_account");
+    let out = admin.send(Method::DELETE, path, None).await.good();
+    assert_eq!(out["signed_out"], true);
+}
+
+#[tokio::test]
+async fn the_account_of_the_board_at_a_server_of_users_lists_and_is_not_used_by_calls() {
+    let accounts = Accounts::start().await;
+    let admin = accounts.server.api_of("admin", Role::Admin).await;
+    let begun = admin.send(Method::POST, &format!("{SIGN_INS}?owner=board"), None).await;
+    assert_eq!(begun.status, 201, "{}", begun.body);
+    let browser = Browser::new();
+    let consent = browser.prove(&begun.body, begun.body["code"].as_str().unwrap()).await;
+    assert!(consent.html.contains("board"), "{}", consent.html);
+    assert_eq!(browser.go_on(&accounts, &consent, "robot").await.status, 200);
+    // The tools are known now, and a call still needs an account of its own.
+    wait_until(PATIENCE, async || {
+        let called = admin.post(CALL, json!({})).await;
+        (called.body["title"] == "needs sign in").then_some(())
+    })
+    .await;
+    assert_eq!(accounts.tracker.calls(), Vec::<String>::new());
 }

@@ -7,7 +7,9 @@ use futures::future::join_all;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use switchboard_model::{CallOutcome, ServerName};
-use switchboard_runtime::{ConnectFlow, FLOW_LIFETIME, FlowEnd, SignInPages, SignInPrompt};
+use switchboard_runtime::{
+    AccountChoice, ConnectFlow, FLOW_LIFETIME, FlowEnd, SignInPages, SignInPrompt,
+};
 use switchboard_store::CallFilter;
 use switchboard_test_support::{
     AccountEra, AccountServer, Reply, ScriptedServer, Tool, wait_until,
@@ -24,7 +26,11 @@ fn opens_pages() -> Value {
 }
 
 async fn prompt(world: &World) -> SignInPrompt {
-    world.board.begin_sign_in(&ServerName::new("tracker"), &world.caller()).await.unwrap()
+    world
+        .board
+        .begin_sign_in(&ServerName::new("tracker"), AccountChoice::OfCalls, &world.caller())
+        .await
+        .unwrap()
 }
 
 /// Signs in with the browser that takes part in the flow.
@@ -352,7 +358,8 @@ async fn attack_10_a_server_cannot_ask_for_a_page_of_the_board_in_either_era() {
         .await;
     let world = World::of(&[("old", &session), ("new", &stateless)]).await;
     let base = "http://127.0.0.1:1".parse().unwrap();
-    world.board.accounts().serve_pages(SignInPages { base, needs_proof: true });
+    let pages = SignInPages { base, needs_proof: true };
+    world.board.accounts().serve_pages(move || Some(pages.clone()));
     let client = world.open(opens_pages()).await;
     for tool in ["old__asks", "old__fails", "new__wants"] {
         let params = json!({"name": tool, "arguments": {}});

@@ -23,6 +23,7 @@ use switchboard_store::Store;
 use switchboard_test_support::{AccountServer, ScriptedServer, wait_until};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
 use tokio_util::task::TaskTracker;
+use url::Url;
 
 /// The timeout of steps that are expected to succeed, also on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(9);
@@ -145,8 +146,9 @@ impl World {
         let plan =
             Plan { max_concurrent: 1, ..plan_saying(&[("tracker", server.url())], "{}", &more) };
         let world = Self::of_plan(plan).await;
-        let base = "http://127.0.0.1:1".parse().unwrap();
-        world.board.accounts().serve_pages(SignInPages { base, needs_proof: true });
+        let base: Url = "http://127.0.0.1:1".parse().unwrap();
+        let pages = SignInPages { base, needs_proof: true };
+        world.board.accounts().serve_pages(move || Some(pages.clone()));
         world
     }
 

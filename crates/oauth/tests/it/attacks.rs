@@ -10,9 +10,10 @@ use switchboard_test_support::{CODE, FakeAuthServer};
 
 use crate::support::{Desk, id, issuer, spec, url};
 
-fn flow(server: &FakeAuthServer, desk: &Desk) -> CodeFlow {
+async fn flow(server: &FakeAuthServer, desk: &Desk) -> CodeFlow {
     let redirect_uri = "https://board.example.com/oauth/callback";
     CodeFlow::described(id(), &url(server), &issuer(server), redirect_uri, desk.tokens.clone())
+        .await
         .unwrap()
 }
 
@@ -31,15 +32,15 @@ async fn attack_2_an_answer_counts_once_and_for_its_own_flow() {
             server.issuer()
         ))
     };
-    let refused = flow(&server, &desk).finish(answer("another")).await.unwrap_err();
+    let refused = flow(&server, &desk).await.finish(answer("another")).await.unwrap_err();
     assert_eq!(refused.message, "the answer belongs to another sign-in");
     assert_eq!(server.signed_in(), 0, "the code was not sent");
-    let first = flow(&server, &desk);
+    let first = flow(&server, &desk).await;
     open(first.url()).await;
     let state = first.state().to_owned();
     first.finish(answer(&state)).await.unwrap();
     // The flow is gone. Its code is bound to its verifier: another flow cannot use it.
-    let second = flow(&server, &desk);
+    let second = flow(&server, &desk).await;
     assert_ne!(second.state(), state);
     let state = second.state().to_owned();
     let refused = second.finish(answer(&state)).await.unwrap_err();
@@ -54,7 +55,7 @@ async fn attack_2_a_wrong_issuer_is_refused_before_the_code_is_sent_and_its_text
         format!("code={CODE}&iss={}/", server.issuer()),
         "error=access_denied&error_description=call+555-EVIL&iss=https://evil.example.com".into(),
     ] {
-        let flow = flow(&server, &desk);
+        let flow = flow(&server, &desk).await;
         let query = format!("{query}&state={}", flow.state());
         let refused = flow.finish(AuthorizationResponse::from_query(&query)).await.unwrap_err();
         assert!(refused.message.contains("issuer mismatch"), "{refused}");
@@ -203,7 +204,7 @@ async fn attack_5_unsafe_sign_in_pages_are_never_opened() {
 #[tokio::test]
 async fn attack_11_no_message_has_a_code_a_state_or_a_token() {
     let (server, desk) = (FakeAuthServer::open().await, Desk::new());
-    let flow = flow(&server, &desk);
+    let flow = flow(&server, &desk).await;
     open(flow.url()).await;
     let state = flow.state().to_owned();
     let shown = format!("{flow:?}");

@@ -6,17 +6,17 @@ use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::json;
 use switchboard_model::{
-    ConnectErrorKind, GrantId, GrantOwner, LoopbackRedirect, RedirectHost, Secret, ServerName,
-    SignInClient, TokenRequestFormat,
+    ConnectErrorKind, DescribedIssuer, GrantId, GrantOwner, LoopbackRedirect, RedirectHost, Secret,
+    ServerName, SignInClient, TokenRequestFormat,
 };
 use switchboard_oauth::{
-    AuthorizationResponse, DeviceFlow, GrantState, HostedSignIn, RevocationTarget, SignIn,
+    AuthorizationResponse, DeviceFlow, GrantState, HostedSignIn, RevocationTarget, SignIn, SignIns,
     SignedOut, TokenStore, sign_out,
 };
 use switchboard_test_support::{CODE, FakeAuthServer, free_port};
 use url::Url;
 
-use crate::support::{Desk, bearer, id, issuer, spec, url};
+use crate::support::{Desk, HOUR, bearer, id, issuer, spec, url};
 
 #[tokio::test]
 async fn a_described_issuer_needs_no_discovery() {
@@ -208,7 +208,7 @@ async fn signing_out_revokes_the_refresh_token_and_forgets_it() {
     assert!(desk.tokens.load(&id(), None).await.unwrap().is_none());
 
     desk.sign_in(&server).await;
-    let gone = switchboard_model::DescribedIssuer {
+    let gone = DescribedIssuer {
         revoke_url: Some(format!("http://127.0.0.1:{}/revoke", free_port()).parse().unwrap()),
         ..described.clone()
     };
@@ -231,4 +231,70 @@ async fn signing_out_of_a_server_revokes_where_its_metadata_says() {
     let id = GrantId::of_server(&spec.name);
     let out = sign_out(&id, RevocationTarget::Server(url, settings), &*tokens).await.unwrap();
     assert_eq!((out, server.revocations()), (SignedOut::Revoked, vec!["refresh-1".into()]));
+}
+
+/// The authorization server, named by its issuer alone.
+fn named(server: &FakeAuthServer) -> DescribedIssuer {
+    DescribedIssuer {
+        authorize_url: None,
+        token_url: None,
+        device_url: None,
+        revoke_url: None,
+        ..issuer(server)
+    }
+}
+
+#[tokio::test]
+async fn the_endpoints_of_an_issuer_are_read_from_its_metadata() {
+    let (server, desk) = (FakeAuthServer::open().await, Desk::new());
+    let named = named(&server);
+    let begun = SignIn::described(id(), &url(&server), &named, desk.tokens.clone()).await.unwrap();
+    let browser = reqwest::get(begun.url().to_owned());
+    let (signed_in, _page) = tokio::join!(begun.finish(), browser);
+    assert_eq!(signed_in.unwrap().issuer, server.issuer());
+    let account = SignIns::new(desk.tokens.clone()).described(id(), &url(&server), &named);
+    assert_eq!(bearer(&account.token().await.unwrap().unwrap()), "access-1");
+    desk.wait(HOUR);
+    assert_eq!(bearer(&account.token().await.unwrap().unwrap()), "access-2", "renewed there too");
+    let target = RevocationTarget::Described(&named);
+    assert_eq!(sign_out(&id(), target, &*desk.tokens).await.unwrap(), SignedOut::Revoked);
+    let url = url(&server);
+    let device = DeviceFlow::described(id(), &url, &named, desk.tokens.clone()).await.unwrap();
+    assert!(device.finish().await.is_ok());
+}
+
+#[tokio::test]
+async fn an_answer_without_the_announced_issuer_is_refused_for_a_named_issuer() {
+    let (server, desk) = (FakeAuthServer::open().await, Desk::new());
+    server.omit_iss();
+    let (url, named) = (url(&server), named(&server));
+    let begun = SignIn::described(id(), &url, &named, desk.tokens.clone()).await.unwrap();
+    let browser = reqwest::get(begun.url().to_owned());
+    let (signed_in, _page) = tokio::join!(begun.finish(), browser);
+    assert!(signed_in.unwrap_err().message.contains("issuer mismatch"));
+    assert_eq!(server.signed_in(), 0, "the code was not sent");
+}
+
+#[tokio::test]
+async fn metadata_that_names_another_issuer_is_not_used() {
+    let (server, desk) = (FakeAuthServer::open().await, Desk::new());
+    server.claim_issuer("https://evil.example");
+    let begun = SignIn::described(id(), &url(&server), &named(&server), desk.tokens.clone()).await;
+    let refused = begun.unwrap_err();
+    assert_eq!(refused.kind, ConnectErrorKind::Protocol);
+    assert!(refused.message.contains("names the issuer"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_client_for_another_device_is_registered_once_and_with_its_grant_type() {
+    let (server, desk) = (FakeAuthServer::open().await, Desk::new());
+    let spec = spec(&server, SignInClient::default());
+    for _ in 0..2 {
+        let flow = DeviceFlow::server(&spec, None, desk.tokens.clone()).await.unwrap();
+        flow.finish().await.unwrap();
+    }
+    let registrations = server.registrations();
+    assert_eq!(registrations.len(), 1, "{registrations:?}");
+    let types = registrations[0]["grant_types"].as_array().unwrap();
+    assert!(types.contains(&json!("urn:ietf:params:oauth:grant-type:device_code")), "{types:?}");
 }

@@ -77,7 +77,7 @@ pub(crate) fn issuer(server: &FakeAuthServer) -> DescribedIssuer {
     DescribedIssuer {
         issuer: Some(server.issuer()),
         authorize_url: Some(at("authorize")),
-        token_url: at("token"),
+        token_url: Some(at("token")),
         device_url: Some(at("device")),
         revoke_url: Some(at("revoke")),
         client_id: "ours".into(),

@@ -36,7 +36,7 @@ fn issuer(base: &str) -> DescribedIssuer {
     DescribedIssuer {
         issuer: Some(base.to_owned()),
         authorize_url: Some(at("authorize")),
-        token_url: at("token"),
+        token_url: Some(at("token")),
         device_url: None,
         revoke_url: None,
         client_id: "ours".into(),

@@ -119,7 +119,7 @@ async fn on_another_device(
 }
 
 /// The answer that a person pastes. Lines that are none are ignored; without input it never comes.
-async fn pasted(output: Output) -> AuthorizationResponse {
+pub(super) async fn pasted(output: Output) -> AuthorizationResponse {
     let (sender, mut lines) = mpsc::channel(1);
     // A thread of its own: it ends with the program, also while it waits for input.
     std::thread::spawn(move || {

@@ -7,7 +7,7 @@ use switchboard_model::{
     ConnectError, ConnectErrorKind, DEFAULT_CREDENTIAL, DescribedIssuer, GrantId, Plan,
     ProviderAuth, ServerPlan,
 };
-use switchboard_oauth::{GrantTarget, RevocationTarget};
+use switchboard_oauth::RevocationTarget;
 use switchboard_providers::{ProviderEndpoint, Providers};
 use url::Url;
 
@@ -121,6 +121,15 @@ impl AuthAccounts {
     }
 }
 
+/// The arguments of `auth login` for a credential of a provider.
+pub(super) fn login_arguments(provider: &str, credential: &str) -> String {
+    if credential == DEFAULT_CREDENTIAL {
+        provider.to_owned()
+    } else {
+        format!("{provider} --credential {credential}")
+    }
+}
+
 fn needs_sign_in(endpoint: &ProviderEndpoint) -> bool {
     let plan = endpoint.plan();
     let mut all = std::iter::once(&plan.auth).chain(plan.credentials.values());
@@ -167,33 +176,12 @@ impl AuthTarget<'_> {
         }
     }
 
-    /// What a stored grant is compared with.
-    pub(super) fn grant_target(&self) -> GrantTarget<'_> {
-        match self.issuer() {
-            Some((url, issuer)) => GrantTarget::Described(url, issuer),
-            None => GrantTarget::Unknown,
-        }
-    }
-
     pub(super) fn as_json(&self) -> Value {
         match self {
             Self::Server(server) => json!({"server": server.spec.name.as_str()}),
             Self::Provider { credential, .. } | Self::Forgotten { credential, .. } => {
                 json!({"provider": self.name(), "credential": credential})
             }
-        }
-    }
-
-    /// The arguments of `auth login` for it.
-    pub(super) fn login_arguments(&self) -> String {
-        let name = self.name();
-        match self {
-            Self::Provider { credential, .. } | Self::Forgotten { credential, .. }
-                if credential != DEFAULT_CREDENTIAL =>
-            {
-                format!("{name} --credential {credential}")
-            }
-            Self::Server(_) | Self::Provider { .. } | Self::Forgotten { .. } => name.to_owned(),
         }
     }
 
