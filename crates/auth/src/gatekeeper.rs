@@ -78,6 +78,14 @@ impl Gatekeeper {
         }
     }
 
+    /// The token of a request, if it shows one instead of an API key. It is not checked here.
+    pub fn token_of(headers: &HeaderMap) -> Option<&str> {
+        match credential::shown(headers) {
+            Ok(Credential::Token(token)) => Some(token),
+            Ok(Credential::Key(_)) | Err(_) => None,
+        }
+    }
+
     /// Whether a person is gone: one that only keys stand for, and all of them are revoked or expired. Of the persons in
     /// tokens nothing is known.
     pub fn is_gone(&self, person: &str) -> bool {

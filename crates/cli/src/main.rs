@@ -25,6 +25,7 @@ mod progress;
 mod remote;
 mod remote_turn;
 mod replace_file;
+mod server_accounts;
 mod session_backend;
 mod single_connection;
 mod turn_backend;

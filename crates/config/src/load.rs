@@ -64,8 +64,13 @@ pub fn load(input: &ConfigInput<'_>) -> Result<Loaded, Problems> {
     coerce(&mut config, SchemaAt::config());
     let sound = shape::check(&config, &path, &source, &mut problems);
 
-    let mut planner =
-        Planner { source: &source, directory: file.directory, problems, warnings: Vec::new() };
+    let mut planner = Planner {
+        source: &source,
+        directory: file.directory,
+        problems,
+        warnings: Vec::new(),
+        jwt_issuer: None,
+    };
     let at = At { node: &config, path };
     let plan = planner.plan(root, &at, &sound);
     let Planner { problems, mut warnings, .. } = planner;

@@ -335,7 +335,8 @@ pub(crate) struct RawAuth {
 #[schemars(rename = "OAuth")]
 pub(crate) struct RawOAuth {
     /// `sign_in`: a person signs in with a browser (authorization code). `client_credentials`: the program has access
-    /// of its own, and no person signs in.
+    /// of its own, and no person signs in. `token_exchange`: the token that a caller showed to the board is exchanged for
+    /// one for this server (RFC 8693); it needs `security.jwt`.
     #[schemars(extend("default" = "sign_in"))]
     pub(crate) grant: Option<RawGrant>,
     /// The id of a client that was registered beforehand.
@@ -345,13 +346,17 @@ pub(crate) struct RawOAuth {
     #[schemars(length(min = 1), extend("examples" = ["${CLIENT_SECRET}"]))]
     pub(crate) client_secret: Option<String>,
     /// For `client_credentials`: the issuer that registered the client; no other one receives the credentials. Default:
-    /// the first issuer that the server names, which is then kept.
+    /// the first issuer that the server names, which is then kept. For `token_exchange`: the issuer that exchanges tokens;
+    /// no other one receives the tokens of callers. Default: the issuer of `security.jwt`.
     #[schemars(extend("format" = "uri"), extend("examples" = ["https://login.example.com"]))]
     pub(crate) issuer: Option<String>,
     /// For `client_credentials`, instead of a secret: the private key of the client, as PEM (PKCS #8). Use `${VAR}` or
     /// `file:/path`. It signs assertions and is never sent.
     #[schemars(length(min = 1), extend("examples" = ["file:/run/secrets/client-key.pem"]))]
     pub(crate) private_key: Option<String>,
+    /// For `token_exchange`: the `audience` of the request, for issuers that do not read `resource`.
+    #[schemars(length(min = 1), extend("examples" = ["tracker"]))]
+    pub(crate) audience: Option<String>,
     /// The signature algorithm of `private_key`.
     #[schemars(extend("default" = "ES256"))]
     pub(crate) signing_algorithm: Option<RawSigningAlgorithm>,
@@ -627,11 +632,29 @@ pub(crate) struct RawJwt {
     /// The `resource` of the protected resource metadata (RFC 9728). Default: the audience.
     #[schemars(extend("format" = "uri"))]
     pub(crate) resource: Option<String>,
+    /// The client of the board at the issuer. With it, people show on [sign-in pages](../accounts.md) who they are by signing
+    /// in at the issuer, instead of entering a code.
+    pub(crate) page_client: Option<RawPageClient>,
     /// What tokens may use, by their claims. Without this list, every token may use every tool; with it, a token that
     /// matches no rule gets `default_grant`.
     pub(crate) grants: Option<Vec<RawClaimRule>>,
     /// What tokens may use that match no rule of `grants`. Default: nothing.
     pub(crate) default_grant: Option<RawDefaultGrant>,
+}
+
+/// The OAuth client of the board at the issuer of its tokens. Its redirect URI is `/oauth/callback` below the public address.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "PageClient")]
+pub(crate) struct RawPageClient {
+    #[schemars(required, length(min = 1), extend("examples" = ["switchboard"]))]
+    pub(crate) client_id: Option<String>,
+    /// Its secret, if it has one: use `${VAR}` or `file:/path`.
+    #[schemars(length(min = 1), extend("examples" = ["${CLIENT_SECRET}"]))]
+    pub(crate) client_secret: Option<String>,
+    /// The scopes to request, so that the issuer gives a token for this board. Default: `required_scopes`.
+    #[schemars(extend("examples" = [["mcp"]]))]
+    pub(crate) scopes: Option<Vec<String>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -640,6 +663,7 @@ pub(crate) struct RawJwt {
 pub(crate) enum RawGrant {
     SignIn,
     ClientCredentials,
+    TokenExchange,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]

@@ -117,6 +117,17 @@ fn security(plan: &SecurityPlan, at: Option<At<'_>>, source: &SourceText<'_>) ->
         let mut below = ShownFields::new(jwt_at, source);
         below.put("issuer", json!(jwt.issuer));
         below.put("audience", json!(jwt.audience));
+        if let Some(client) = &jwt.page_client {
+            let written = below.written("page_client");
+            let mut shown = ShownFields::new(written, source);
+            shown.put("client_id", json!(client.id));
+            if client.secret.is_some() {
+                shown.put("client_secret", json!(REDACTED));
+            }
+            shown.put_texts("scopes", &client.scopes);
+            let shown = shown.done();
+            below.out.push(("page_client".into(), shown));
+        }
         match &jwt.jwks {
             JwksSource::Url(url) => below.put("jwks_url", json!(redact_url(url))),
             // As written: the resolved path would be wrong after the file is moved.

@@ -82,8 +82,8 @@ fn may_report<B>(shared: &Shared, is_peer_local: bool, request: &Request<B>) -> 
 fn needed_role(method: &Method, path: &str) -> Option<Role> {
     let is_public = path.starts_with("/.well-known/")
         // These pages check the person themselves.
-        || path.starts_with(crate::connect::PAGES)
-        || path == crate::connect::CALLBACK
+        || path.starts_with(crate::connect_browser::PAGES)
+        || path == crate::connect_browser::CALLBACK
         || matches!(path, "/healthz" | "/readyz" | "/api/v1/openapi.json" | "/api/v1/docs")
         // Its first frame carries the credentials.
         || path == trustgraph_socket::PATH;
@@ -125,6 +125,10 @@ pub(crate) async fn authenticate(
     shared.grants.apply(&shared.board, &shared.gatekeeper);
     // Boxed: the future is large, and not needed when no credentials are required.
     let admitted = Box::pin(shared.gatekeeper.admit(headers)).await;
+    if let (Ok(principal), Some(board)) = (&admitted, shared.board.board()) {
+        let person = &principal.identity.person;
+        board.note_subject_token(person, || Gatekeeper::token_of(headers));
+    }
     admitted.map_err(|refusal| refused(shared, &refusal))
 }
 

@@ -4,27 +4,26 @@
 //! browser begins, only this browser can finish: a cookie holds a random value, and the sign-in is bound to it.
 
 use axum::Json;
-use axum::extract::{Form, State};
+use axum::extract::{Form, RawQuery, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use switchboard_auth::KEY_PREFIX;
 use switchboard_model::{Secret, ServerName};
-use switchboard_runtime::{Board, ConnectFlow, FLOW_LIFETIME, FlowEnd};
+use switchboard_oauth::AuthorizationResponse;
+use switchboard_runtime::{Board, ConnectFlow, FlowEnd};
 
+use crate::connect_browser::{
+    CALLBACK, PAGES, base_path, bind_cookie, browser_of, gone, open_flow,
+};
+use crate::connect_identity;
 use crate::connect_page::{self, Consent};
 use crate::extract::{FromPath, FromQuery};
 use crate::problem::ProblemResponse;
 use crate::ready::Ready;
 use crate::server_state::Shared;
 
-/// Below this path are the pages.
-pub(crate) const PAGES: &str = "/connect/";
-/// The callback of all authorization servers.
-pub(crate) const CALLBACK: &str = "/oauth/callback";
-
-const COOKIE: &str = "switchboard-connect";
 /// The maximum length of the text of an authorization server that is shown.
 const LONGEST_TEXT: usize = 300;
 
@@ -62,7 +61,7 @@ pub(crate) async fn show(
         return offer(&flow).await;
     }
     if !shared.gatekeeper.is_open() {
-        return connect_page::proof(false);
+        return ask_for_proof(&board, &flow, false);
     }
     match bind(&board, &flow, browser) {
         Some(cookie) => with_cookie(offer(&flow).await, cookie),
@@ -87,7 +86,11 @@ pub(crate) async fn submit(
     }
     let proof = submitted.proof.unwrap_or_default();
     if !shared.gatekeeper.is_open() && !is_proven(&shared, &flow, proof.trim()).await {
-        return if flow.end() == FlowEnd::Open { connect_page::proof(true) } else { gone() };
+        return if flow.end() == FlowEnd::Open {
+            ask_for_proof(&board, &flow, true)
+        } else {
+            gone()
+        };
     }
     // A fresh value, so that nobody else can have set it in this browser before.
     match bind(&board, &flow, None) {
@@ -149,10 +152,17 @@ async fn store_token(board: &Board, flow: &ConnectFlow, token: &Secret) -> Respo
 }
 
 pub(crate) async fn callback(
+    State(shared): State<Shared>,
     Ready(board): Ready,
     headers: HeaderMap,
+    RawQuery(query): RawQuery,
     FromQuery(answer): FromQuery<CallbackQuery>,
 ) -> Response {
+    let identified = answer.state.as_deref().and_then(|it| board.accounts().flow_of_identity(it));
+    if let Some(flow) = identified.filter(|flow| flow.end() == FlowEnd::Open) {
+        let response = AuthorizationResponse::from_query(&query.unwrap_or_default());
+        return connect_identity::identified(&shared, &board, &flow, &headers, response).await;
+    }
     let flow = answer.state.as_deref().and_then(|state| board.accounts().flow_of_state(state));
     let Some(flow) = flow.filter(|flow| flow.end() == FlowEnd::Open) else {
         let text = "This is not the answer to a sign-in that is open. It may have been used already, or have expired.";
@@ -212,13 +222,12 @@ pub(crate) async fn client_document(
     })))
 }
 
-fn open_flow(board: &Board, id: &str) -> Option<std::sync::Arc<ConnectFlow>> {
-    board.accounts().flow(id).filter(|flow| flow.end() == FlowEnd::Open)
-}
-
-fn gone() -> Response {
-    let text = "This page was used already, has expired, or never existed. Make the call again to get a new one.";
-    connect_page::message(StatusCode::NOT_FOUND, "Nothing to sign in for", text)
+/// Asks for the proof that the call was the person's.
+fn ask_for_proof(board: &Board, flow: &ConnectFlow, is_wrong: bool) -> Response {
+    let identify = connect_identity::page_client(board).map(|_| {
+        format!("{}{PAGES}{}/{}", base_path(board), flow.id(), connect_identity::IDENTIFY)
+    });
+    connect_page::proof(is_wrong, identify.as_deref())
 }
 
 fn done(board: &Board, flow: &ConnectFlow) -> Response {
@@ -235,37 +244,10 @@ fn done(board: &Board, flow: &ConnectFlow) -> Response {
 fn bind(board: &Board, flow: &ConnectFlow, browser: Option<String>) -> Option<HeaderValue> {
     let value = browser.or_else(switchboard_runtime::random_text)?;
     flow.bind(&value);
-    let (name, secure) = if is_https(board) {
-        (format!("__Host-{COOKIE}"), "; Secure")
-    } else {
-        (COOKIE.into(), "")
-    };
-    let age = FLOW_LIFETIME.as_secs();
-    let cookie = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={age}{secure}");
-    HeaderValue::try_from(cookie).ok()
+    bind_cookie(board, &value)
 }
 
 fn with_cookie(mut response: Response, cookie: HeaderValue) -> Response {
     response.headers_mut().append(header::SET_COOKIE, cookie);
     response
-}
-
-/// The value of the cookie, if the browser has one that this board has set.
-fn browser_of(board: &Board, headers: &HeaderMap) -> Option<String> {
-    let name = if is_https(board) { format!("__Host-{COOKIE}") } else { COOKIE.to_owned() };
-    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let mut pairs =
-        cookies.flat_map(|text| text.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    let value = pairs.find(|(key, _)| *key == name).map(|(_, value)| value.to_owned());
-    value.filter(|value| value.len() == 32 && value.bytes().all(|b| b.is_ascii_hexdigit()))
-}
-
-fn is_https(board: &Board) -> bool {
-    board.accounts().pages().is_some_and(|pages| pages.base.scheme() == "https")
-}
-
-/// The path below which a proxy serves the board, without a slash at its end.
-fn base_path(board: &Board) -> String {
-    let pages = board.accounts().pages();
-    pages.map(|pages| pages.base.path().trim_end_matches('/').to_owned()).unwrap_or_default()
 }

@@ -54,10 +54,18 @@ pub(crate) struct Consent<'a> {
 }
 
 /// Asks for the proof that the person's own call needs the page. Shows nothing about the call.
-pub(crate) fn proof(is_wrong: bool) -> Response {
+pub(crate) fn proof(is_wrong: bool, identify: Option<&str>) -> Response {
+    let identify = identify.map(|path| {
+        format!(
+            "<p>Sign in as yourself, so that this board knows you:</p><a class=go rel=noreferrer href=\"{}\">Sign in</a>\
+             <p>Or use a code.</p>",
+            Escaped(path)
+        )
+    });
+    let identify = identify.unwrap_or_default();
     let wrong = if is_wrong { "<p class=bad>This is not the right code or key.</p>" } else { "" };
     let body = format!(
-        "<h1>Sign in for a tool</h1><p>A program that uses your tools asks you to sign in. Enter the code that the \
+        "<h1>Sign in for a tool</h1><p>A program that uses your tools asks you to sign in.</p>{identify}<p>Enter the code that the \
          program showed with this address, or your own API key for this board.</p>{wrong}<form method=post>\
          <label>Code or API key <input name=proof type=password autocomplete=off required autofocus></label>\
          <button>Continue</button></form><p>If you did not ask for this, close the page.</p>"

@@ -14,6 +14,8 @@ mod call_stream;
 mod calls;
 mod config;
 mod connect;
+mod connect_browser;
+mod connect_identity;
 mod connect_page;
 mod connections;
 #[cfg(test)]

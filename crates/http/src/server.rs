@@ -43,10 +43,11 @@ use crate::server_state::{ServeOptions, Shared};
 use crate::sign_in_pages::serve_sign_in_pages;
 use crate::{
     accounts, agents, api_docs, authorize, board_events, call_records, call_statistics,
-    call_stream, calls, config, connect, content_checks, declarations, health, history, inspect,
-    keys, mcp, me, openapi, problem, provider_accounts, providers, renderings, server_entries,
-    session_events, session_preview, session_render, session_tools, sessions, sources,
-    tooling_gateway, trustgraph, trustgraph_socket, turns, workbench,
+    call_stream, calls, config, connect, connect_browser, connect_identity, content_checks,
+    declarations, health, history, inspect, keys, mcp, me, openapi, problem, provider_accounts,
+    providers, renderings, server_entries, session_events, session_preview, session_render,
+    session_tools, sessions, sources, tooling_gateway, trustgraph, trustgraph_socket, turns,
+    workbench,
 };
 
 /// The maximum size of a request body of the API.
@@ -71,7 +72,8 @@ fn api(shared: &Shared) -> Router<Shared> {
         .route("/.well-known/oauth-protected-resource", get(authorize::resource_metadata))
         .route("/.well-known/oauth-protected-resource/{*path}", get(authorize::resource_metadata))
         .route("/connect/{flow}", get(connect::show).post(connect::submit))
-        .route(connect::CALLBACK, get(connect::callback))
+        .route("/connect/{flow}/identify", get(connect_identity::identify))
+        .route(connect_browser::CALLBACK, get(connect::callback))
         .route("/.well-known/oauth-client/{document}", get(connect::client_document))
         .route(content_checks::CHAT_MESSAGE_PATH, post(content_checks::report))
         .route("/agents/v2/{agent}/mcpServers", get(tooling_gateway::servers))

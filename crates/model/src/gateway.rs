@@ -7,7 +7,7 @@ use std::time::Duration;
 use url::Url;
 use wildmatch::WildMatch;
 
-use crate::{AccessRule, CallerLimits, EgressPolicy, Role, ServerName, StoreKeys};
+use crate::{AccessRule, CallerLimits, EgressPolicy, Role, Secret, ServerName, StoreKeys};
 
 /// Names of the gateway's meta-tools; no configured tool may be exposed under one of them.
 pub const META_TOOLS: [&str; 7] = [
@@ -247,6 +247,16 @@ pub struct JwtPlan {
     pub resource: Url,
     /// What tokens grant, by their claims.
     pub grants: JwtGrants,
+    /// The client of the board at the issuer, with which people show on sign-in pages who they are.
+    pub page_client: Option<PageClient>,
+}
+
+/// The OAuth client of the board at the issuer of its tokens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageClient {
+    pub id: String,
+    pub secret: Option<Secret>,
+    pub scopes: Vec<String>,
 }
 
 /// What tokens grant, by their claims.

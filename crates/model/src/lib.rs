@@ -63,7 +63,7 @@ pub use gateway::{
     ClaimGrant, ClaimRule, DEFAULT_JWT_LEEWAY, DEFAULT_MAX_BODY_BYTES, DEFAULT_MAX_SESSION_SERVERS,
     DEFAULT_MAX_SESSIONS, DEFAULT_MAX_SESSIONS_PER_PRINCIPAL, DEFAULT_SESSION_IDLE,
     DEFAULT_STARTUP_WAIT, Exposure, ExposureMode, GatewayPlan, JwksSource, JwtGrants, JwtPlan,
-    META_TOOLS, Naming, SecurityPlan, StatelessState, ToolsetPlan, denied_servers,
+    META_TOOLS, Naming, PageClient, SecurityPlan, StatelessState, ToolsetPlan, denied_servers,
 };
 pub use grant::{GrantId, GrantOwner, GrantPurpose, RenewalTurn, UnknownPurpose};
 pub use header_template::{CallerField, CallerHeader, HeaderPart, HeaderRefusal, HeaderTemplate};
@@ -90,8 +90,8 @@ pub use secret::{Secret, redact_url};
 pub use server::{
     AccountScope, ClientProof, DEFAULT_CONNECT_TIMEOUT, DEFAULT_CONNECTION_IDLE,
     DEFAULT_MAX_CONNECTIONS, DEFAULT_MAX_OWNER_CONNECTIONS, DEFAULT_STDIO_CONNECT_TIMEOUT,
-    Endpoint, Era, EraChoice, ListingAccount, OAuthGrant, OAuthSettings, OwnClient, ServerSpec,
-    ServerState, Sharing, SignInClient, SigningAlgorithm, TransportKind, UpstreamAuth,
+    Endpoint, Era, EraChoice, ExchangeClient, ListingAccount, OAuthGrant, OAuthSettings, OwnClient,
+    ServerSpec, ServerState, Sharing, SignInClient, SigningAlgorithm, TransportKind, UpstreamAuth,
     is_on_this_machine,
 };
 pub use store_key::{StoreKey, StoreKeys};

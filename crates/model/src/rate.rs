@@ -62,8 +62,6 @@ impl BadRate {
 }
 
 impl Rate {
-    /// The pattern of the text, for schemas.
-    pub const PATTERN: &'static str = r"^[1-9][0-9]{0,6} ?/ ?(s|min|h|day)$";
     const MAX_CALLS: u32 = 1_000_000;
 
     /// The number of calls that may be made at once after a pause.

@@ -162,6 +162,8 @@ pub enum OAuthGrant {
     ClientCredentials(OwnClient),
     /// No grant: each owner stores a token that was issued beforehand.
     StoredToken,
+    /// Token exchange (RFC 8693): the token that the caller showed to the board is exchanged for one for the server.
+    TokenExchange(ExchangeClient),
 }
 
 impl Default for OAuthGrant {
@@ -175,6 +177,7 @@ impl OAuthGrant {
     pub fn secret(&self) -> Option<&Secret> {
         match self {
             Self::SignIn(client) => client.secret.as_ref(),
+            Self::TokenExchange(client) => client.secret.as_ref(),
             Self::ClientCredentials(OwnClient { proof: ClientProof::Secret(secret), .. }) => {
                 Some(secret)
             }
@@ -195,6 +198,17 @@ pub struct SignInClient {
     pub metadata_url: Option<Url>,
     /// The redirect URI on this machine.
     pub redirect: LoopbackRedirect,
+}
+
+/// The client that exchanges the tokens of callers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExchangeClient {
+    pub id: String,
+    pub secret: Option<Secret>,
+    /// The issuer that exchanges tokens. The tokens of callers are sent to no other one.
+    pub issuer: String,
+    /// The `audience` of the request, for issuers that do not read `resource`.
+    pub audience: Option<String>,
 }
 
 /// A client that was registered beforehand, and how it authenticates.

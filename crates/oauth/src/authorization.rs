@@ -13,8 +13,8 @@ use parking_lot::{Mutex, MutexGuard};
 use reqwest::{RequestBuilder, Response};
 use rmcp::transport::auth::WWWAuthenticateParams;
 use switchboard_model::{
-    ConnectError, ConnectErrorKind, DEFAULT_CREDENTIAL, GrantId, GrantOwner, GrantPurpose,
-    OAuthGrant, OAuthSettings, OwnClient, Secret,
+    ConnectError, ConnectErrorKind, DEFAULT_CREDENTIAL, ExchangeClient, GrantId, GrantOwner,
+    GrantPurpose, OAuthGrant, OAuthSettings, OwnClient, Secret,
 };
 use switchboard_outbound::{CurrentSecret, describe_failure};
 use tokio::sync::Semaphore;
@@ -28,6 +28,7 @@ use crate::discovery::discover;
 use crate::failure::unkept;
 use crate::grant::{Grant, RenewalUrgency, token_of, union, words};
 use crate::sign_in_need::{SignInCause, SignInNeed};
+use crate::subject_tokens::SubjectTokens;
 use crate::token_source::TokenSource;
 use crate::token_store::TokenStore;
 
@@ -49,6 +50,8 @@ pub struct Authorization {
     /// Lets one task refresh the token; the others find it refreshed.
     pub(crate) renewing: Semaphore,
     pub(crate) tasks: TaskTracker,
+    /// The tokens of callers, for a token exchange.
+    subjects: Option<Arc<SubjectTokens>>,
 }
 
 #[derive(Debug, Default)]
@@ -109,7 +112,31 @@ impl Authorization {
             memory: Mutex::default(),
             renewing: Semaphore::new(1),
             tasks: TaskTracker::new(),
+            subjects: None,
         }
+    }
+
+    /// The same with the tokens of callers, for a token exchange.
+    pub(crate) fn with_subjects(self, subjects: Arc<SubjectTokens>) -> Self {
+        Self { subjects: Some(subjects), ..self }
+    }
+
+    /// The newest token of the owner, for a token exchange.
+    pub(crate) fn subject(&self) -> Result<Secret, ConnectError> {
+        let found = match (&self.id.owner, &self.subjects) {
+            (GrantOwner::Person(person), Some(subjects)) => {
+                subjects.of(person, self.tokens.now_ms())
+            }
+            _ => None,
+        };
+        found.ok_or_else(|| {
+            let message = format!(
+                "'{}' is called with the token of the caller, and there is no valid one",
+                self.name()
+            );
+            ConnectError::new(ConnectErrorKind::Unauthorized, message)
+                .with_hint("call with a token of the board's issuer instead of an API key")
+        })
     }
 
     /// Whether it belongs to this URL and this source.
@@ -158,7 +185,12 @@ impl Authorization {
         let grant =
             if self.is_believed() { self.remembered() } else { self.look_or_remember().await? };
         let now = self.tokens.now_ms();
-        let Some(grant) = grant else { return Ok(None) };
+        let Some(grant) = grant else {
+            // The first token of an exchange needs no challenge.
+            let is_exchanged = self.exchange_client().is_some();
+            let first = TokenRequest::default();
+            return if is_exchanged { self.renew(None, first).await } else { Ok(None) };
+        };
         let is_renewable = grant.is_own || grant.refresh_token.is_some();
         let urgency = if is_renewable { grant.urgency(now) } else { RenewalUrgency::NotYet };
         let again =
@@ -238,6 +270,14 @@ impl Authorization {
                     "its authorization server issued that token; ask the operator of the two",
                 ));
         }
+        if let Some(client) = self.exchange_client() {
+            let message = format!(
+                "HTTP 401 Unauthorized: the server refuses the token that {} gave for the caller's",
+                client.issuer
+            );
+            return Err(ConnectError::new(ConnectErrorKind::Unauthorized, message)
+                .with_operator_hint("check `issuer` and `audience` in `auth.oauth`"));
+        }
         let cause = self.cause(used);
         self.need(SignInNeed { challenge, scopes, cause }).await?;
         Err(self.needs_sign_in(&[]))
@@ -275,6 +315,9 @@ impl Authorization {
                 Some(_) => {
                     "the client lacks the rights; the owner of its registration can change that"
                 }
+                None if self.exchange_client().is_some() => {
+                    "the caller lacks the rights at this server"
+                }
                 None => {
                     "the signed-in user lacks the rights; `switchboard auth login` signs in as another user"
                 }
@@ -283,7 +326,7 @@ impl Authorization {
                 ConnectError::new(ConnectErrorKind::Unauthorized, message).with_operator_hint(hint)
             );
         }
-        if self.own_client().is_some() {
+        if self.own_client().is_some() || self.exchange_client().is_some() {
             // A second refusal is final.
             if attempt == RequestAttempt::Second {
                 return Ok(TokenVerdict::Fine);
@@ -328,6 +371,15 @@ impl Authorization {
             TokenSource::Server(OAuthSettings {
                 grant: OAuthGrant::ClientCredentials(client),
                 ..
+            }) => Some(client),
+            TokenSource::Server(_) | TokenSource::Described(_) => None,
+        }
+    }
+
+    pub(crate) fn exchange_client(&self) -> Option<&ExchangeClient> {
+        match &self.source {
+            TokenSource::Server(OAuthSettings {
+                grant: OAuthGrant::TokenExchange(client), ..
             }) => Some(client),
             TokenSource::Server(_) | TokenSource::Described(_) => None,
         }

@@ -79,6 +79,30 @@ impl CodeFlow {
         })
     }
 
+    /// A sign-in that only shows who a person is: it asks the issuer for a token for `resource`, which is not stored.
+    pub async fn identity(
+        id: GrantId,
+        issuer: &DescribedIssuer,
+        resource: &Url,
+        redirect_uri: &str,
+        tokens: Arc<dyn TokenStore>,
+    ) -> Result<Self, ConnectError> {
+        let mut server = AuthorizationServer::described(issuer).await?;
+        server.resource = Some(resource.to_string());
+        let client =
+            FlowClient { id: issuer.client_id.clone(), secret: issuer.client_secret.clone() };
+        Self::new(FlowTarget {
+            id,
+            tokens,
+            server,
+            client,
+            url: resource.clone(),
+            redirect_uri: redirect_uri.to_owned(),
+            scopes: issuer.scopes.clone(),
+            redactor: Redactor::default(),
+        })
+    }
+
     pub(crate) fn new(target: FlowTarget) -> Result<Self, ConnectError> {
         let FlowTarget { id, tokens, server, client, url, redirect_uri, scopes, redactor } = target;
         let (state, verifier) = (random_text::<16>()?, random_text::<32>()?);
@@ -152,11 +176,30 @@ impl CodeFlow {
         mut self,
         response: AuthorizationResponse,
     ) -> Result<SignedIn, ConnectError> {
-        let redactor = std::mem::take(&mut self.redactor);
-        self.exchange(response).await.map_err(|error| redactor.redact_error(error))
+        let (redactor, id, tokens) =
+            (std::mem::take(&mut self.redactor), self.id.clone(), self.tokens.clone());
+        let exchanged = self.exchange(response).await;
+        let (grant, answer) = exchanged.map_err(|error| redactor.redact_error(error))?;
+        let stored = store(&id, &*tokens, grant, &answer).await;
+        stored.map_err(|error| redactor.redact_error(error))
     }
 
-    async fn exchange(self, response: AuthorizationResponse) -> Result<SignedIn, ConnectError> {
+    /// Checks the answer, exchanges the code, and returns the access token without storing it.
+    pub async fn finish_for_token(
+        self,
+        response: AuthorizationResponse,
+    ) -> Result<Secret, ConnectError> {
+        let now_ms = self.tokens.now_ms();
+        let (mut grant, answer) = self.exchange(response).await?;
+        grant.take(&answer, now_ms).map_err(|why| unusable(&why))?;
+        Ok(grant.access_token())
+    }
+
+    /// Exchanges the code. Returns the requested grant, and the answer of the token endpoint.
+    async fn exchange(
+        self,
+        response: AuthorizationResponse,
+    ) -> Result<(Grant, Value), ConnectError> {
         if response.state.as_ref().is_some_and(|state| *state != self.state) {
             return Err(unusable("the answer belongs to another sign-in"));
         }
@@ -185,7 +228,7 @@ impl CodeFlow {
         params.extend(self.server.resource.as_deref().map(|resource| ("resource", resource)));
         let answer = self.server.request_token(&self.client, &params).await;
         let answer = answer.map_err(|failure| failure.into_error(&self.server.issuer))?;
-        store(&self.id, &*self.tokens, self.grant, &answer).await
+        Ok((self.grant, answer))
     }
 }
 

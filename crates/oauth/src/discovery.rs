@@ -60,7 +60,7 @@ impl Discovered {
     }
 
     /// The `resource` of the server's metadata, or else its URL. rmcp writes it into authorization requests only.
-    async fn resource(&mut self) -> Result<String, ConnectError> {
+    pub(crate) async fn resource(&mut self) -> Result<String, ConnectError> {
         let nobody = OAuthClientConfig::new("-", "http://127.0.0.1/");
         self.manager.configure_client(nobody).map_err(|error| describe(&error))?;
         let page = self.manager.get_authorization_url(&[]).await;

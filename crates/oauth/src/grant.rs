@@ -39,7 +39,7 @@ pub struct Grant {
     /// The scopes that were requested. A scope that was requested and is refused all the same is not requested again.
     pub(crate) asked: Vec<String>,
     pub(crate) granted: Vec<String>,
-    /// Whether it comes from the client credentials grant rather than from a sign-in.
+    /// Whether it comes from the client credentials grant or a token exchange rather than from a sign-in.
     #[serde(default)]
     pub(crate) is_own: bool,
     /// For the client credentials grant: scopes that the server requested in addition to those of the configuration, or
@@ -124,6 +124,9 @@ impl Grant {
             OAuthGrant::SignIn(_) => !self.is_own && self.issuer != STORED,
             OAuthGrant::StoredToken => self.issuer == STORED,
             OAuthGrant::ClientCredentials(client) => self.is_own && self.client_id == client.id,
+            OAuthGrant::TokenExchange(client) => {
+                self.is_own && self.client_id == client.id && self.issuer == client.issuer
+            }
         };
         is_same_kind && self.server_url == server.as_str()
     }

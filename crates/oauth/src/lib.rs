@@ -33,7 +33,9 @@ mod sign_in_state;
 mod sign_ins;
 mod sign_out;
 mod stored_token;
+mod subject_tokens;
 mod token_client;
+mod token_exchange;
 mod token_request;
 mod token_source;
 mod token_store;
@@ -54,5 +56,6 @@ pub use sign_in_state::{GrantState, GrantTarget, OrphanCause, Renewal, SignInSta
 pub use sign_ins::SignIns;
 pub use sign_out::{RevocationTarget, SignedOut, sign_out};
 pub use stored_token::stored_token;
+pub use subject_tokens::SubjectTokens;
 pub use token_source::TokenSource;
 pub use token_store::{Kept, StoredGrant, TokenStore, TokenStoreError, WallClock};

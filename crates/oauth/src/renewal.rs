@@ -17,6 +17,7 @@ use crate::grant::{Grant, token_of};
 use crate::own_client::{self, Asking};
 use crate::refresh::{Refreshed, refresh};
 use crate::sign_in_need::{SignInCause, SignInNeed};
+use crate::token_exchange::{Exchange, exchange};
 use crate::token_source::TokenSource;
 
 /// How often a process looks whether another one has finished.
@@ -83,6 +84,17 @@ impl Authorization {
         again: &TokenRequest,
     ) -> Result<Option<Arc<Grant>>, ConnectError> {
         let challenge = again.challenge.as_deref();
+        if let (Some(client), TokenSource::Server(settings)) =
+            (self.exchange_client(), &self.source)
+        {
+            let (url, more, subject) = (&self.url, again.more.as_slice(), self.subject()?);
+            let wanted = Exchange { url, settings, client, subject: &subject, more };
+            let renewed = exchange(wanted, self.tokens.now_ms()).await?;
+            let saved = self.tokens.save(&self.id, &renewed.issuer, renewed.write()).await;
+            saved.map_err(|error| unkept(&error))?;
+            tracing::debug!(grant = %self.id, "token exchanged");
+            return self.look().await;
+        }
         match (self.own_client(), kept) {
             (Some(client), kept) => {
                 let TokenSource::Server(settings) = &self.source else { return Ok(None) };

@@ -150,6 +150,14 @@ impl PreparedSignIn {
                     ConnectError::new(ConnectErrorKind::Protocol, message).with_operator_hint(hint)
                 );
             }
+            OAuthGrant::TokenExchange(_) => {
+                let message =
+                    format!("'{name}' needs no sign-in: it uses the tokens that callers show");
+                let hint = "its entry says `grant: token_exchange`";
+                return Err(
+                    ConnectError::new(ConnectErrorKind::Protocol, message).with_operator_hint(hint)
+                );
+            }
             OAuthGrant::StoredToken => {
                 let message = format!("'{name}' has no sign-in at an authorization server");
                 return Err(ConnectError::new(ConnectErrorKind::Protocol, message));

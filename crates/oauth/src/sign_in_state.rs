@@ -107,7 +107,7 @@ pub enum Renewal {
     SignIn,
     /// The refresh token of the last sign-in.
     Refresh,
-    /// The client credentials grant; no user is needed.
+    /// The client credentials grant or a token exchange; nobody signs in.
     OwnClient,
 }
 
@@ -177,7 +177,13 @@ impl SignInState {
         let is_orphaned = grant.as_ref().is_some_and(|grant| !fits(grant));
         let own = matches!(
             target,
-            GrantTarget::Server(_, OAuthSettings { grant: OAuthGrant::ClientCredentials(_), .. })
+            GrantTarget::Server(
+                _,
+                OAuthSettings {
+                    grant: OAuthGrant::ClientCredentials(_) | OAuthGrant::TokenExchange(_),
+                    ..
+                }
+            )
         );
         let usable = grant.as_ref().filter(|grant| fits(grant));
         let renewal = match usable {

@@ -5,11 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use switchboard_model::{DescribedIssuer, GrantId, GrantOwner, ServerSpec};
+use switchboard_model::{
+    DescribedIssuer, GrantId, GrantOwner, OAuthGrant, OAuthSettings, ServerSpec,
+};
 use url::Url;
 
 use crate::authorization::Authorization;
 use crate::grant::token_of;
+use crate::memory_tokens::MemoryTokens;
+use crate::subject_tokens::SubjectTokens;
 use crate::token_source::TokenSource;
 use crate::token_store::TokenStore;
 
@@ -23,11 +27,12 @@ const MAX_KNOWN: usize = 1024;
 pub struct SignIns {
     tokens: Arc<dyn TokenStore>,
     known: Arc<Mutex<HashMap<GrantId, Arc<Authorization>>>>,
+    subjects: Arc<SubjectTokens>,
 }
 
 impl SignIns {
     pub fn new(tokens: Arc<dyn TokenStore>) -> Self {
-        Self { tokens, known: Arc::default() }
+        Self { tokens, known: Arc::default(), subjects: Arc::default() }
     }
 
     /// Returns when a sign-in to the server was stored or removed. Cancel-safe.
@@ -48,6 +53,11 @@ impl SignIns {
     /// Forgets what is known about a grant: it was changed in this process.
     pub fn look_again(&self, id: &GrantId) {
         self.known.lock().remove(id);
+    }
+
+    /// The tokens of callers, for servers whose tokens are exchanged for them.
+    pub fn subjects(&self) -> &Arc<SubjectTokens> {
+        &self.subjects
     }
 
     /// The store of the grants.
@@ -92,8 +102,19 @@ impl SignIns {
         if known.len() >= MAX_KNOWN {
             known.retain(|_, it| Arc::strong_count(it) > 1);
         }
-        let tokens = self.tokens.clone();
-        let fresh = Arc::new(Authorization::new(id.clone(), url, source, tokens));
+        let fresh = match &source {
+            // Exchanged tokens are not stored: they end with this state.
+            TokenSource::Server(OAuthSettings { grant: OAuthGrant::TokenExchange(_), .. }) => {
+                let clock = self.tokens.clone();
+                let memory = MemoryTokens::new(Arc::new(move || clock.now_ms()));
+                Authorization::new(id.clone(), url, source, Arc::new(memory))
+                    .with_subjects(self.subjects.clone())
+            }
+            TokenSource::Server(_) | TokenSource::Described(_) => {
+                Authorization::new(id.clone(), url, source, self.tokens.clone())
+            }
+        };
+        let fresh = Arc::new(fresh);
         known.insert(id, fresh.clone());
         fresh
     }

@@ -1,6 +1,8 @@
 //! Signing out: tokens are revoked where the authorization server takes that (RFC 7009), then forgotten here.
 
-use switchboard_model::{ConnectError, DescribedIssuer, GrantId, OAuthSettings, Secret};
+use switchboard_model::{
+    ConnectError, DescribedIssuer, GrantId, OAuthSettings, Secret, ServerSpec,
+};
 use url::Url;
 
 use crate::authorization_server::{AuthorizationServer, FlowClient};
@@ -30,6 +32,16 @@ pub enum RevocationTarget<'a> {
     Described(&'a DescribedIssuer),
     /// Not known any more.
     Unknown,
+}
+
+impl<'a> RevocationTarget<'a> {
+    /// The target of the tokens for a server.
+    pub fn of(spec: &'a ServerSpec) -> Self {
+        match spec.endpoint.oauth() {
+            Some((url, settings)) => Self::Server(url, settings),
+            None => Self::Unknown,
+        }
+    }
 }
 
 /// Revokes the tokens of this purpose and owner, and forgets them. What cannot be revoked is forgotten all the same.

@@ -88,6 +88,13 @@ impl Accounts {
         flows.find(|flow| flow.has_state(state)).cloned()
     }
 
+    /// The flow whose identity check carries this `state`.
+    pub fn flow_of_identity(&self, state: &str) -> Option<Arc<ConnectFlow>> {
+        let flows = self.flows.lock();
+        let mut flows = flows.by_id.values().map(|(_, _, flow)| flow);
+        flows.find(|flow| flow.has_identity_state(state)).cloned()
+    }
+
     /// Opens a sign-in flow for the user behind a request, and returns the address to show to that user. `None` where all
     /// callers share one account at the server, the user is unknown, or no flow can be opened.
     pub(crate) async fn prompt(

@@ -8,7 +8,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use switchboard_mcp_client::ConnectOptions;
 use switchboard_model::{
-    AccountScope, ConnectErrorKind, Plan, ServerName, ServerPlan, ServerState, ToolDescriptor,
+    AccountScope, ConnectErrorKind, OAuthGrant, Plan, ServerName, ServerPlan, ServerState,
+    ToolDescriptor,
 };
 use switchboard_oauth::SignIns;
 use switchboard_registry::{Catalog, Notice, Violation};
@@ -122,6 +123,7 @@ impl Board {
         options.store.set_grant_keys(&plan.security.store_keys);
         let remembered = options.store.remembered_tools().await?;
         let sign_ins = SignIns::new(Arc::new(StoredTokens::new(options.store.clone())));
+        sign_ins.subjects().set_wanted(exchanges_tokens(&plan));
         let around = ServerContext {
             store: options.store.clone(),
             memory: options.memory,
@@ -329,6 +331,11 @@ impl Board {
                 *running.spec() == server.spec && running.poll() == server.poll_interval
             })
         });
+        // Before the servers start: what callers show from now on lists their tools.
+        let exchanges = exchanges_tokens(&plan);
+        if let Some(sign_ins) = self.sign_ins().filter(|_| exchanges) {
+            sign_ins.subjects().set_wanted(true);
+        }
         let mut remembered = self.remembered_tools(&changed).await;
         for name in changed.iter().map(|server| &server.spec.name) {
             let running = present.get(name).filter(|_| !remembered.contains_key(name));
@@ -358,6 +365,9 @@ impl Board {
         fresh.0.clear();
         let violations = answer.await.unwrap_or(Ok(())).err();
         if violations.is_none() {
+            if let Some(sign_ins) = self.sign_ins() {
+                sign_ins.subjects().set_wanted(exchanges);
+            }
             self.store.set_grant_keys(&store_keys);
             self.around.tasks.spawn(encrypt_grants(self.store.clone()));
         }
@@ -478,4 +488,12 @@ pub(crate) fn warn_of_absent(plan: &Plan, servers: &Servers) {
 
 fn seen(remembered: HashMap<ServerName, Vec<ToolDescriptor>>) -> Before {
     remembered.into_iter().map(|(server, tools)| (server, Seen::new(Arc::new(tools)))).collect()
+}
+
+/// Whether a server exchanges the tokens of callers.
+fn exchanges_tokens(plan: &Plan) -> bool {
+    plan.servers.iter().any(|server| {
+        let grant = server.spec.endpoint.oauth().map(|(_, settings)| &settings.grant);
+        matches!(grant, Some(OAuthGrant::TokenExchange(_)))
+    })
 }

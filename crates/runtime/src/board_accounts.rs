@@ -7,7 +7,7 @@ use switchboard_model::{
     GrantPurpose, OAuthGrant, Role, Secret, ServerName, ServerSpec,
 };
 use switchboard_oauth::{
-    GrantState, GrantTarget, OrphanCause, RevocationTarget, SignInState, SignedOut,
+    GrantState, GrantTarget, OrphanCause, RevocationTarget, SignInState, SignIns, SignedOut,
     TokenStoreError, sign_out, stored_token,
 };
 
@@ -133,10 +133,7 @@ impl Board {
         let server = self.account_server(server)?;
         let owner = server.owner_of_caller(caller, choice)?;
         let id = GrantId::of_server(&server.spec().name).with_owner(owner.clone());
-        let target = match server.spec().endpoint.oauth() {
-            Some((url, settings)) => RevocationTarget::Server(url, settings),
-            None => RevocationTarget::Unknown,
-        };
+        let target = RevocationTarget::of(server.spec());
         let signed_out = sign_out(&id, target, &**self.accounts.tokens()).await?;
         self.end_account_use(&server, &owner);
         if let SignedOut::NotRevoked(error) = &signed_out {
@@ -146,6 +143,25 @@ impl Board {
             );
         }
         Ok(signed_out != SignedOut::WasNot)
+    }
+
+    /// Signs the accounts of an ended session out, in the background: their tokens are of no use any more.
+    pub(crate) fn end_session_accounts(&self, session: &str) {
+        let published = self.published.load();
+        let owner = GrantOwner::Session(session.into());
+        let has_accounts =
+            |server: &&Arc<Server>| server.spec().endpoint.account_scope() == AccountScope::Session;
+        for server in published.servers.values().filter(has_accounts) {
+            self.end_account_use(server, &owner);
+            let id = GrantId::of_server(&server.spec().name).with_owner(owner.clone());
+            let (server, tokens) = (server.clone(), self.accounts.tokens().clone());
+            self.around.tasks.spawn(async move {
+                let (spec, target) = (server.spec(), RevocationTarget::of(server.spec()));
+                if let Err(error) = sign_out(&id, target, &*tokens).await {
+                    tracing::warn!(server = %spec.name, %error, "the account of an ended session stays stored");
+                }
+            });
+        }
     }
 
     /// Closes the connections of an owner to a server, because another account was signed in.
@@ -159,6 +175,21 @@ impl Board {
     fn end_account_use(&self, server: &Server, owner: &GrantOwner) {
         self.accounts.look_again(&server.spec().name, owner);
         server.close_owner(owner);
+    }
+
+    /// Notes the token that a person showed, which was verified. It is kept in memory, and only if a server of the
+    /// configuration exchanges the tokens of callers.
+    pub fn note_subject_token<'a>(
+        &self,
+        person: &Arc<str>,
+        token: impl FnOnce() -> Option<&'a str>,
+    ) {
+        let subjects = self.around.options.sign_ins.as_ref().map(SignIns::subjects);
+        if let Some(subjects) = subjects.filter(|subjects| subjects.is_wanted())
+            && let Some(token) = token()
+        {
+            subjects.note(person, token);
+        }
     }
 
     /// Sets the check whether a person is gone, for [`Board::close_gone_owners`]. Later calls have no effect.
@@ -219,6 +250,9 @@ fn check_sign_in(spec: &ServerSpec) -> Result<(), ConnectError> {
     let name = &spec.name;
     let why = match spec.endpoint.oauth().map(|(_, settings)| &settings.grant) {
         Some(OAuthGrant::SignIn(_) | OAuthGrant::StoredToken) => return Ok(()),
+        Some(OAuthGrant::TokenExchange(_)) => {
+            format!("'{name}' needs no sign-in: it uses the tokens that callers show")
+        }
         Some(OAuthGrant::ClientCredentials(_)) => {
             format!("'{name}' needs no sign-in: it uses the client credentials grant")
         }

@@ -13,7 +13,7 @@ use switchboard_model::{
     ConnectError, ConnectErrorKind as Kind, GrantId, GrantOwner, OAuthGrant, Secret, ServerName,
     ServerSpec,
 };
-use switchboard_oauth::{HostedSignIn, SignedIn, TokenStore, stored_token};
+use switchboard_oauth::{CodeFlow, HostedSignIn, SignedIn, TokenStore, stored_token};
 use switchboard_outbound::HttpPool;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
@@ -66,6 +66,8 @@ struct FlowState {
     wrong_codes: u8,
     sign_in: Option<HostedSignIn>,
     shown: Option<Arc<SignInOffer>>,
+    /// A sign-in at the issuer of the board that shows who the person is, and the browser that began it.
+    identity: Option<(Arc<str>, CodeFlow)>,
 }
 
 /// What a person decides about.
@@ -206,6 +208,26 @@ impl ConnectFlow {
             self.give_up();
         }
         false
+    }
+
+    /// Notes that this browser shows at the issuer of the board who its person is. An earlier attempt is given up.
+    pub fn begin_identity(&self, browser: &str, identity: CodeFlow) {
+        self.state.lock().identity = Some((browser.into(), identity));
+    }
+
+    /// Whether the identity check of this flow carries this `state`.
+    pub fn has_identity_state(&self, wanted: &str) -> bool {
+        let state = self.state.lock();
+        let hash = |text: &str| blake3::hash(text.as_bytes());
+        state.identity.as_ref().is_some_and(|(_, it)| hash(it.state()) == hash(wanted))
+    }
+
+    /// Takes the identity check that this browser began. It is used then.
+    pub fn take_identity(&self, browser: &str) -> Option<CodeFlow> {
+        let mut state = self.state.lock();
+        let hash = |text: &str| blake3::hash(text.as_bytes());
+        let is_theirs = state.identity.as_ref().is_some_and(|(own, _)| hash(own) == hash(browser));
+        if is_theirs { state.identity.take().map(|(_, identity)| identity) } else { None }
     }
 
     /// Lets this browser take part, and no other one any more.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use switchboard_model::{
     AccountScope, ConnectError, ConnectErrorKind as Kind, GrantId, GrantOwner, ListingAccount,
-    ServerSpec,
+    OAuthGrant, ServerSpec,
 };
 use switchboard_oauth::{SignIns, StoredGrant, TokenStoreError};
 
@@ -34,6 +34,13 @@ impl Server {
         let Some(sign_ins) = around.options.sign_ins.as_ref() else {
             return Err(nobody_signed_in(spec));
         };
+        if matches!(settings.grant, OAuthGrant::TokenExchange(_)) {
+            let (_, persons) = sign_ins.subjects().persons();
+            let persons = persons.into_iter().map(GrantOwner::Person);
+            let owners: Vec<_> =
+                persons.filter(|owner| !around.owners.is_gone(owner)).take(MAX_TRIED).collect();
+            return if owners.is_empty() { Err(nobody_signed_in(spec)) } else { Ok(owners) };
+        }
         let grants = grants_of(spec, sign_ins).await;
         let grants = grants.map_err(|error| ConnectError::new(Kind::SignIn, error.message))?;
         let listed_before = self.listing_owner();
@@ -68,10 +75,10 @@ async fn grants_of(
 /// Returns when an owner has signed in or out. Cancel-safe.
 pub(crate) async fn accounts_changed(server: &Server, sign_ins: &SignIns) {
     let versions = async || {
+        let subjects = sign_ins.subjects().persons().0;
         let grants = grants_of(server.spec(), sign_ins).await.ok()?;
-        Some(
-            grants.into_iter().map(|kept| (kept.id, kept.issuer, kept.version)).collect::<Vec<_>>(),
-        )
+        let grants = grants.into_iter().map(|kept| (kept.id, kept.issuer, kept.version));
+        Some((subjects, grants.collect::<Vec<_>>()))
     };
     let before = versions().await;
     loop {
@@ -84,7 +91,13 @@ pub(crate) async fn accounts_changed(server: &Server, sign_ins: &SignIns) {
 
 /// The state of a server that no account can list.
 pub(crate) fn nobody_signed_in(spec: &ServerSpec) -> ConnectError {
-    let listing = spec.endpoint.oauth().map(|(_, settings)| settings.listing).unwrap_or_default();
+    let settings = spec.endpoint.oauth().map(|(_, settings)| settings);
+    if settings.is_some_and(|settings| matches!(settings.grant, OAuthGrant::TokenExchange(_))) {
+        let message = "no caller has shown a token yet, so its tools are not known";
+        return ConnectError::new(Kind::SignIn, message)
+            .with_operator_hint("its tools appear with the first request that carries a token");
+    }
+    let listing = settings.map(|settings| settings.listing).unwrap_or_default();
     let (message, hint) = match listing {
         ListingAccount::First => (
             "needs sign-in: nobody has signed in yet, so its tools are not known",

@@ -246,11 +246,12 @@ impl Board {
         self.published.load().servers.values().any(|server| server.has_session(session))
     }
 
-    /// Closes the servers' connections of a session that has ended.
+    /// Closes the servers' connections of a session that has ended, and signs its accounts out.
     pub fn end_session(&self, session: &str) {
         for server in self.published.load().servers.values() {
             server.end_session(session);
         }
+        self.end_session_accounts(session);
     }
 
     /// Notifies the connections of a session that its client's roots have changed.

@@ -8,7 +8,6 @@ use parking_lot::Mutex;
 use switchboard_model::{CanonicalName, LiveAccess, ServerName};
 use switchboard_runtime::{Board, CachedView, Snapshot, StartupStage};
 use switchboard_view::{Scope, ToolGroups, Toolset};
-use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tokio_util::task::TaskTracker;
 
@@ -223,17 +222,6 @@ impl SessionService {
         for observer in self.observers() {
             observer.snapshot_published(self.is_starting());
         }
-    }
-
-    /// Brings sessions and clients to the present access of their owners whenever `versions` changes.
-    pub fn follow_access(self: &Arc<Self>, mut versions: watch::Receiver<u64>) {
-        let service = self.clone();
-        self.tasks.spawn(async move {
-            while let Some(Ok(())) = service.stop.run_until_cancelled(versions.changed()).await {
-                versions.mark_unchanged();
-                service.access_changed();
-            }
-        });
     }
 
     /// The view together with the snapshot that it was computed from.

@@ -45,6 +45,13 @@ struct Desk {
     callback_issuer: Mutex<Option<String>>,
     registrations: Mutex<Vec<Value>>,
     revocations: Mutex<Vec<String>>,
+    /// Number of exchanged tokens.
+    exchanges: AtomicUsize,
+    /// The error of exchanges, in place of a token.
+    exchange_error: Mutex<Option<String>>,
+    echoes_exchanges: AtomicBool,
+    /// The bearer token of each request.
+    bearers: Mutex<Vec<String>>,
     pages_opened: AtomicUsize,
     reads_documents: AtomicBool,
     pause: Mutex<Duration>,
@@ -88,6 +95,10 @@ impl AccountServer {
             callback_issuer: Mutex::default(),
             registrations: Mutex::default(),
             revocations: Mutex::default(),
+            exchanges: AtomicUsize::new(0),
+            exchange_error: Mutex::default(),
+            echoes_exchanges: AtomicBool::new(false),
+            bearers: Mutex::default(),
             pages_opened: AtomicUsize::new(0),
             reads_documents: AtomicBool::new(false),
             pause: Mutex::default(),
@@ -132,6 +143,26 @@ impl AccountServer {
         let answer = browser.get(format!("{page}&user={person}")).send().await.expect("a page");
         let back = answer.headers().get(header::LOCATION).expect("a way back");
         back.to_str().expect("an address").to_owned()
+    }
+
+    /// Number of tokens that were exchanged for tokens of callers (RFC 8693).
+    pub fn exchanges(&self) -> usize {
+        self.desk.exchanges.load(Ordering::SeqCst)
+    }
+
+    /// Refuses exchanges with this error.
+    pub fn refuse_exchanges(&self, error: &str) {
+        *self.desk.exchange_error.lock() = Some(error.to_owned());
+    }
+
+    /// Answers exchanges with the token of the caller itself.
+    pub fn echo_exchanges(&self) {
+        self.desk.echoes_exchanges.store(true, Ordering::SeqCst);
+    }
+
+    /// The bearer token of each request to the MCP server.
+    pub fn bearers(&self) -> Vec<String> {
+        self.desk.bearers.lock().clone()
     }
 
     /// Ends all access tokens; refresh tokens stay.
@@ -281,7 +312,24 @@ async fn revoke(State(desk): Here, Form(form): Form<Values>) -> StatusCode {
 
 async fn token(State(desk): Here, Form(form): Form<Values>) -> Response {
     let given = |name: &str| form.get(name).cloned().unwrap_or_default();
-    let person = match given("grant_type").as_str() {
+    let grant_type = given("grant_type");
+    let is_exchange = grant_type == "urn:ietf:params:oauth:grant-type:token-exchange";
+    if is_exchange && let Some(error) = desk.exchange_error.lock().clone() {
+        return (StatusCode::BAD_REQUEST, Json(json!({"error": error}))).into_response();
+    }
+    if is_exchange && desk.echoes_exchanges.load(Ordering::SeqCst) {
+        let answer = json!({"access_token": given("subject_token"), "token_type": "Bearer"});
+        return Json(answer).into_response();
+    }
+    let person = match grant_type.as_str() {
+        _ if is_exchange => {
+            desk.exchanges.fetch_add(1, Ordering::SeqCst);
+            desk.scopes.lock().insert(subject(&form).unwrap_or_default(), given("scope"));
+            let is_ours = given("client_id") == "exchanger"
+                && given("client_secret") == "s3cret-exchanger"
+                && given("resource") == format!("{}/mcp", desk.base);
+            subject(&form).filter(|_| is_ours)
+        }
         "authorization_code" => desk.codes.lock().remove(&given("code")),
         "refresh_token" => desk.refreshable.lock().remove(&given("refresh_token")),
         _ => None,
@@ -302,6 +350,15 @@ async fn token(State(desk): Here, Form(form): Form<Values>) -> Response {
     .into_response()
 }
 
+/// The subject of the token that is to be exchanged. Its signature is not checked here.
+fn subject(form: &Values) -> Option<String> {
+    use base64::Engine as _;
+    let claims = form.get("subject_token")?.split('.').nth(1)?;
+    let claims = base64::prelude::BASE64_URL_SAFE_NO_PAD.decode(claims).ok()?;
+    let claims: Value = serde_json::from_slice(&claims).ok()?;
+    Some(claims["sub"].as_str()?.to_owned())
+}
+
 async fn no_stream() -> StatusCode {
     StatusCode::METHOD_NOT_ALLOWED
 }
@@ -310,6 +367,7 @@ async fn mcp(State(desk): Here, headers: HeaderMap, body: Bytes) -> Response {
     let request: Value = serde_json::from_slice(&body).unwrap_or_default();
     let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let given = given.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default();
+    desk.bearers.lock().push(given.to_owned());
     let metadata = format!("{}/.well-known/oauth-protected-resource/mcp", desk.base);
     let Some(person) = desk.valid.lock().get(given).cloned() else {
         let said = format!(r#"Bearer resource_metadata="{metadata}", scope="basic""#);

@@ -33,7 +33,7 @@ use crate::live::{LiveTurn, TurnEnd, TurnWishes};
 use crate::model_check::ModelCheck;
 use crate::new_turn::{ChosenStrategy, Wanted};
 use crate::react_prompt::{ReactPrompts, after_instructions};
-use crate::tool_epoch::{self, ToolEpoch};
+use crate::tool_epoch::{self, SystemText, ToolEpoch};
 use crate::turn_problem::not_kept;
 use crate::{TurnError, checked_history, observation, stop_sequence};
 
@@ -359,11 +359,14 @@ impl Driver {
         let (tools, replay, reader) = match chosen.strategy {
             ToolStrategy::Native => {
                 let count = view.as_ref().map_or(stored.len(), Vec::len);
-                let (instructions, is_plain) = (settings.instructions.as_deref(), view.is_none());
+                let is_plain = view.is_none();
+                let (instructions, blocks) =
+                    (settings.instructions.clone(), settings.system_blocks.clone());
+                let system = SystemText { instructions, blocks };
                 let rendering = seen.rendering(form);
                 let epoch = &mut self.epoch;
                 let (tools, replay) =
-                    tool_epoch::next(epoch, &source, instructions, rendering, count, is_plain);
+                    tool_epoch::next(epoch, &source, system, rendering, count, is_plain);
                 self.state.listed = None;
                 (tools, replay, None)
             }

@@ -16,7 +16,7 @@ use switchboard_wire::{ToolChange, Tools, takes_tool_changes};
 #[derive(Debug, Clone)]
 pub(crate) struct ToolEpoch {
     source: Source,
-    instructions: Option<String>,
+    system: SystemText,
     /// The index of its first message.
     start: usize,
     base: Arc<Rendering>,
@@ -24,6 +24,14 @@ pub(crate) struct ToolEpoch {
     /// Every tool that was declared in it, whether it still exists or not.
     declared: HashMap<Box<str>, Arc<RenderedTool>>,
     changes: Vec<ToolChange>,
+}
+
+/// What a model is told before the conversation. Thinking is bound to it, too.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct SystemText {
+    pub(crate) instructions: Option<String>,
+    /// The configured blocks before the instructions.
+    pub(crate) blocks: Vec<String>,
 }
 
 /// The format in which a provider takes tools.
@@ -44,7 +52,7 @@ pub(crate) fn form_of(endpoint: &ProviderEndpoint, kind: ProviderKind) -> Provid
 pub(crate) fn next(
     epoch: &mut Option<ToolEpoch>,
     source: &Source,
-    instructions: Option<&str>,
+    system: SystemText,
     rendering: Arc<Rendering>,
     messages: usize,
     is_plain: bool,
@@ -58,14 +66,12 @@ pub(crate) fn next(
         return (Tools::only(rendering), 0..0);
     }
     let begun = epoch.take().filter(|epoch| {
-        epoch.source == *source
-            && epoch.instructions.as_deref() == instructions
-            && epoch.start <= messages
+        epoch.source == *source && epoch.system == system && epoch.start <= messages
     });
     let goes_on = begun.and_then(|epoch| epoch.with(&rendering, messages));
     let current = epoch.insert(goes_on.unwrap_or_else(|| ToolEpoch {
         source: source.clone(),
-        instructions: instructions.map(str::to_owned),
+        system,
         start: messages,
         declared: rendering.tools.iter().map(|tool| (tool.name.clone(), tool.clone())).collect(),
         base: rendering.clone(),
@@ -101,5 +107,35 @@ impl ToolEpoch {
         self.declared.extend(all);
         self.newest = rendering.clone();
         Some(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_system_text_begins_another_epoch() {
+        let source = Source {
+            kind: ProviderKind::Anthropic,
+            provider: "p".into(),
+            model: "m".into(),
+            credential: None,
+        };
+        let text = |instructions: Option<&str>, blocks: &[&str]| SystemText {
+            instructions: instructions.map(str::to_owned),
+            blocks: blocks.iter().map(|block| (*block).to_owned()).collect(),
+        };
+        let rendering = Arc::new(Rendering::new(Provider::Anthropic, std::iter::empty()));
+        let mut epoch = None;
+        let mut replay = |system: SystemText, messages: usize| {
+            next(&mut epoch, &source, system, rendering.clone(), messages, true).1
+        };
+        assert_eq!(replay(text(None, &["a"]), 1), 1..1);
+        assert_eq!(replay(text(None, &["a"]), 3), 1..3, "it goes on");
+        assert_eq!(replay(text(None, &["b"]), 5), 5..5, "another block");
+        assert_eq!(replay(text(None, &["b"]), 6), 5..6);
+        assert_eq!(replay(text(Some("x"), &["b"]), 7), 7..7, "other instructions");
+        assert_eq!(replay(text(Some("x"), &[]), 8), 8..8, "no block");
     }
 }

@@ -8,6 +8,7 @@ use switchboard_model::{AccessRule, AccessRules, ServerName};
 use switchboard_registry::CatalogTool;
 use wildmatch::WildMatch;
 
+use crate::bit_set::BitSet;
 use crate::index::Entry;
 use crate::toolset::{Toolset, matches};
 
@@ -24,23 +25,6 @@ pub(crate) struct AccessTools {
 /// The tools of each rules that were asked for, computed once for an index.
 #[derive(Debug, Default)]
 pub(crate) struct AccessCache(Mutex<HashMap<Arc<AccessRules>, Arc<AccessTools>>>);
-
-#[derive(Debug, Default)]
-struct BitSet(Box<[u64]>);
-
-impl BitSet {
-    fn of(flags: &[bool]) -> Self {
-        let word = |chunk: &[bool]| {
-            let bits = chunk.iter().enumerate();
-            bits.fold(0, |word, (at, flag)| word | (u64::from(*flag) << at))
-        };
-        Self(flags.chunks(64).map(word).collect())
-    }
-
-    fn has(&self, at: usize) -> bool {
-        self.0.get(at / 64).is_some_and(|word| word >> (at % 64) & 1 == 1)
-    }
-}
 
 impl AccessCache {
     pub(crate) fn get(

@@ -6,6 +6,7 @@
 
 mod access_tools;
 mod agent_tools;
+mod bit_set;
 mod definition;
 mod index;
 mod meta_tools;

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use switchboard_model::{AccessRules, CanonicalName, Exposure, ExposureMode, ServerName};
 use switchboard_protocol::push_string;
 
+use crate::bit_set::BitSet;
 use crate::definition::{ListEra, render_tool};
 use crate::index::{Entry, Index};
 use crate::meta_tools::MetaTool;
@@ -38,10 +39,10 @@ pub struct View {
     before: Arc<Past>,
     /// Whether policy, scope and selection permit the tool, switched on or not, by position. Of tools with the same
     /// name, only the last permitted one.
-    is_reachable: Vec<bool>,
-    is_shown: Vec<bool>,
+    is_reachable: BitSet,
+    is_shown: BitSet,
     /// Positions of the listed tools, in the order of the list.
-    order: Vec<usize>,
+    order: Box<[u32]>,
     /// Toolsets that can be switched in this view.
     sets: Vec<String>,
     legacy_list: OnceLock<Bytes>,
@@ -155,8 +156,8 @@ impl View {
             selection: selection.clone(),
             before: key.past.clone(),
             order: ordered(&index, &is_shown, &key.past),
-            is_reachable,
-            is_shown,
+            is_reachable: BitSet::of(&is_reachable),
+            is_shown: BitSet::of(&is_shown),
             legacy_list: OnceLock::new(),
             modern_list: OnceLock::new(),
             digest: OnceLock::new(),
@@ -208,13 +209,14 @@ impl View {
 
     /// The listed tools, in their order, without the meta-tools.
     pub fn tools(&self) -> impl Iterator<Item = &Entry> {
-        self.order.iter().filter_map(|at| self.index.entries().get(*at))
+        let order = self.order.iter().filter_map(|at| usize::try_from(*at).ok());
+        order.filter_map(|at| self.index.entries().get(at))
     }
 
     /// Whether a tool is listed.
     pub fn shows(&self, entry: &Entry) -> bool {
         let place = self.index.canonical(entry.tool.name.as_str());
-        place.is_some_and(|at| self.is_shown.get(at) == Some(&true))
+        place.is_some_and(|at| self.is_shown.has(at))
     }
 
     /// The members of a toolset that this view can reach, switched on or not.
@@ -234,9 +236,9 @@ impl View {
     /// Whether this view can reach a tool of the server, switched on or not.
     pub fn reaches_server(&self, server: &ServerName) -> bool {
         let servers = self.reachable_servers.get_or_init(|| {
-            let entries = self.index.entries().iter().zip(&self.is_reachable);
-            let reachable = entries.filter(|(_, is_reachable)| **is_reachable);
-            reachable.map(|(entry, _)| entry.tool.name.server().clone()).collect()
+            let entries = self.index.entries().iter().enumerate();
+            let reachable = entries.filter(|(at, _)| self.is_reachable.has(*at));
+            reachable.map(|(_, entry)| entry.tool.name.server().clone()).collect()
         });
         servers.contains(server)
     }
@@ -259,7 +261,7 @@ impl View {
         let Some(entry) = self.index.entries().get(at) else {
             return Found::Unknown { nearest: Vec::new() };
         };
-        if self.is_shown.get(at) == Some(&true) {
+        if self.is_shown.has(at) {
             return Found::Tool(entry);
         }
         let has_it = |set: &&String| {
@@ -319,10 +321,10 @@ impl View {
     }
 
     fn reaches(&self, at: usize) -> bool {
-        self.is_reachable.get(at).copied().unwrap_or_default()
+        self.is_reachable.has(at)
     }
 
-    fn nearest(&self, name: &str, among: &[bool]) -> Vec<&str> {
+    fn nearest(&self, name: &str, among: &BitSet) -> Vec<&str> {
         // The cost of a comparison grows with both lengths, and is paid for each tool. No tool has a name this long.
         if name.len() > MAX_COMPARED {
             return Vec::new();
@@ -331,9 +333,9 @@ impl View {
             .index
             .entries()
             .iter()
-            .zip(among)
-            .filter(|(_, is_in)| **is_in)
-            .filter_map(|(entry, _)| {
+            .enumerate()
+            .filter(|(at, _)| among.has(*at))
+            .filter_map(|(_, entry)| {
                 let shown = entry.name.as_deref()?;
                 let bare = strsim::jaro_winkler(name, entry.tool.name.tool());
                 Some((bare.max(strsim::jaro_winkler(name, shown)), shown))
@@ -488,7 +490,7 @@ fn shown(
 }
 
 /// Orders the listed tools: tools declared earlier keep their order; new ones follow in the order of the catalog.
-fn ordered(index: &Index, is_shown: &[bool], past: &Past) -> Vec<usize> {
+fn ordered(index: &Index, is_shown: &[bool], past: &Past) -> Box<[u32]> {
     let is_still_there = |at: &usize, name: &str| {
         is_shown.get(*at) == Some(&true)
             && index.entries().get(*at).is_some_and(|entry| entry.name.as_deref() == Some(name))
@@ -508,7 +510,8 @@ fn ordered(index: &Index, is_shown: &[bool], past: &Past) -> Vec<usize> {
     }
     let new = is_shown.iter().zip(&is_placed).enumerate();
     order.extend(new.filter(|(_, (shown, placed))| **shown && !**placed).map(|(at, _)| at));
-    order
+    // A catalog has far fewer tools than that.
+    order.into_iter().filter_map(|at| u32::try_from(at).ok()).collect()
 }
 
 fn mark_members<'a>(

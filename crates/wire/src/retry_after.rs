@@ -19,6 +19,12 @@ pub(crate) fn from_seconds(seconds: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok().map(|wait| wait.min(MAX_RETRY_AFTER))
 }
 
+/// The seconds since 1970 of a date in a header, such as `Tue, 17 Nov 2026 10:00:00 GMT`.
+pub(crate) fn seconds_of(date: &str) -> Option<f64> {
+    let date = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(date.trim()).ok()?;
+    Some(date.as_duration().as_secs_f64())
+}
+
 #[cfg(test)]
 mod tests {
     use pretty_assertions::assert_eq;

@@ -34,6 +34,7 @@ use crate::discovered::discover;
 use crate::embedded::{config_source, end_board, open_store_with, own_program, sign_ins};
 use crate::failure::{EXIT_START, Failure};
 use crate::output::Output;
+use crate::server_accounts::ServerAccounts;
 use crate::single_connection::{NotConnected, connect};
 
 /// The connect timeout in the admission check for servers that could not be reached before.
@@ -213,7 +214,19 @@ async fn look_at_server(server: &ServerPlan, options: &ConnectOptions) -> Server
     let start = tokio::time::Instant::now();
     let limit = (!server.required).then_some(COMMAND_WAIT);
     let away = |finding| ServerLook { findings: vec![finding], is_away: true };
-    match connect(&server.spec, options, limit).await {
+    let accounts = ServerAccounts::read(&server.spec, options.sign_ins.as_ref()).await;
+    let options = match &accounts {
+        None => options.clone(),
+        Some(accounts) => match accounts.options(options) {
+            Some(options) => options,
+            None => {
+                let (why, hint) = accounts.why_unlisted(server.spec.name.as_str());
+                let says = format!("{accounts}; {why}");
+                return away(Finding { hint: Some(hint), ..Finding::warning(subject, says) });
+            }
+        },
+    };
+    match connect(&server.spec, &options, limit).await {
         Ok((connection, list)) => {
             let took = render_duration(Duration::from_millis(
                 u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX),
@@ -224,6 +237,9 @@ async fn look_at_server(server: &ServerPlan, options: &ConnectOptions) -> Server
             if let Sharing::PerSession { most, .. } = server.spec.sharing {
                 says.push_str(", a connection for each session, at most ");
                 says.push_str(&most.to_string());
+            }
+            if let Some(accounts) = &accounts {
+                says.push_str(&format!(", {accounts}"));
             }
             let mut findings = vec![Finding::well(subject, says)];
             findings.extend(look_at_definitions(server, &list));

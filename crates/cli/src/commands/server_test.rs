@@ -13,6 +13,7 @@ use crate::discovered::plan_with_discovered;
 use crate::embedded::{find_server, load_config, own_program, sign_ins};
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::server_accounts::ServerAccounts;
 use crate::single_connection::{NotConnected, connect};
 
 pub(crate) async fn run(
@@ -25,6 +26,15 @@ pub(crate) async fn run(
     let sign_ins =
         sign_ins(globals, &plan.security.store_keys, std::slice::from_ref(server)).await?;
     let options = ConnectOptions { guard: own_program(), sign_ins, ..ConnectOptions::default() };
+    let accounts = ServerAccounts::read(&server.spec, options.sign_ins.as_ref()).await;
+    let options = match &accounts {
+        None => options,
+        Some(accounts) => accounts.options(&options).ok_or_else(|| {
+            let (why, hint) = accounts.why_unlisted(name);
+            let message = format!("MCP server '{name}' has {accounts}; {why}");
+            Failure::unreachable(message).with_hint(Some(hint))
+        })?,
+    };
     #[expect(
         clippy::disallowed_methods,
         reason = "a wall clock reading for a person, not for logic"
@@ -44,6 +54,9 @@ pub(crate) async fn run(
     })?;
     let took = start.elapsed();
     show(server, &connection, &list.tools, &list.quarantined, took, output);
+    if let Some(accounts) = accounts.filter(|_| !output.is_json()) {
+        output.data(&format!("{:<14}{accounts}", "accounts"));
+    }
     connection.close().await;
     Ok(ExitCode::SUCCESS)
 }

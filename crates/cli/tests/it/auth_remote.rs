@@ -74,6 +74,9 @@ async fn the_accounts_of_users_and_of_the_board_are_signed_in_from_elsewhere() {
         let url = serving.url.as_str();
         let before = home.line(&format!("auth status --all --url {url}")).expect(0);
         assert!(before.stderr.contains("tracker: run `switchboard auth login tracker`"));
+        let doctor = home.line("doctor").expect(0).stdout;
+        let says = "an account for each user: 0 active; no account is signed in";
+        assert_eq!(doctor.contains(says), oauth == "per: user", "{doctor}");
 
         let login =
             Login::begin(&home, &["auth", "login", "tracker", "--no-browser", "--url", url]);
@@ -88,6 +91,13 @@ async fn the_accounts_of_users_and_of_the_board_are_signed_in_from_elsewhere() {
         })
         .await;
         called.expect(0);
+
+        // Commands that inspect the server know of the accounts.
+        for line in ["server test tracker", "doctor"] {
+            let shown = home.line(line).expect(0).stdout;
+            let says = "an account for each user: 1 active; one of them lists the tools";
+            assert_eq!(shown.contains(says), oauth == "per: user", "{line}: {shown}");
+        }
 
         let logout = format!("auth logout tracker --url {url}");
         assert_eq!(home.line(&logout).expect(0).stdout, "tracker: signed out\n");

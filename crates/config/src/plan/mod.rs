@@ -52,6 +52,8 @@ pub(crate) struct Planner<'a> {
     pub(crate) directory: &'a FilePath,
     pub(crate) problems: Vec<ConfigProblem>,
     pub(crate) warnings: Vec<ConfigProblem>,
+    /// The issuer of `security.jwt`.
+    pub(crate) jwt_issuer: Option<String>,
 }
 
 /// A node and its path.
@@ -112,6 +114,9 @@ impl Planner<'_> {
             .get("toolbox")
             .unwrap_or_else(|| At { node: &empty, path: config.path.key("toolbox") });
         let json = &sound["toolbox"];
+        let jwt = config.get("security").and_then(|security| security.get("jwt"));
+        let jwt_issuer = jwt.and_then(|jwt| jwt.get("issuer")?.text().map(str::to_owned));
+        self.jwt_issuer = jwt_issuer;
 
         let sound_lists = without_gaps(sound);
         let threat_protection = self.threat_protection(config, &sound_lists);

@@ -1,8 +1,8 @@
-//! Validates `auth.oauth` of a server: sign-in with a browser, or client credentials.
+//! Validates `auth.oauth` of a server: sign-in with a browser, client credentials, or token exchange.
 
 use switchboard_model::{
-    AccountScope, ClientProof, ListingAccount, LoopbackRedirect, OAuthGrant, OAuthSettings,
-    OwnClient, RedirectHost, Secret, ServerPlan, SignInClient, SigningAlgorithm,
+    AccountScope, ClientProof, ExchangeClient, ListingAccount, LoopbackRedirect, OAuthGrant,
+    OAuthSettings, OwnClient, RedirectHost, Secret, ServerPlan, SignInClient, SigningAlgorithm,
     is_on_this_machine,
 };
 use url::Url;
@@ -18,12 +18,17 @@ const ISSUER: &str = "https://login.example.com";
 const SIGN_IN_KEYS: [&str; 4] =
     ["client_metadata_url", "redirect_host", "redirect_port", "redirect_path"];
 const OWN_CLIENT_KEYS: [&str; 3] = ["issuer", "private_key", "signing_algorithm"];
+const KEY_KEYS: [&str; 2] = ["private_key", "signing_algorithm"];
 
 impl Planner<'_> {
     /// The settings below `auth.oauth` of a server.
     pub(super) fn oauth(&mut self, at: &At<'_>, mut raw: RawOAuth) -> Option<OAuthSettings> {
         let place = at.get("auth").and_then(|auth| auth.get("oauth"))?;
-        let per = raw.per.map(account_scope).unwrap_or_default();
+        let per = of_oauth(&raw);
+        if raw.grant != Some(RawGrant::TokenExchange) && place.has("audience") {
+            let help = "add `grant: token_exchange`, or remove it";
+            self.wrong_key(&place, "audience", "it belongs to `grant: token_exchange`", help);
+        }
         if per != AccountScope::Board && raw.grant == Some(RawGrant::ClientCredentials) {
             let why = "the client credentials grant gives the program an account of its own";
             self.wrong_key(
@@ -39,6 +44,9 @@ impl Planner<'_> {
             RawGrant::SignIn => OAuthGrant::SignIn(self.sign_in_client(&place, raw)),
             RawGrant::ClientCredentials => {
                 OAuthGrant::ClientCredentials(self.own_client(&place, raw)?)
+            }
+            RawGrant::TokenExchange => {
+                OAuthGrant::TokenExchange(self.exchange_client(at, &place, raw)?)
             }
         };
         Some(OAuthSettings { grant, scopes, per, listing: ListingAccount::default() })
@@ -75,8 +83,13 @@ impl Planner<'_> {
             return;
         }
         for (server, at) in servers {
-            let per = server.spec.endpoint.account_scope();
-            if per == AccountScope::Board {
+            let endpoint = &server.spec.endpoint;
+            let per = endpoint.account_scope();
+            // Exchanged tokens are not stored.
+            let is_stored = endpoint
+                .oauth()
+                .is_some_and(|(_, it)| !matches!(it.grant, OAuthGrant::TokenExchange(_)));
+            if per == AccountScope::Board || !is_stored {
                 continue;
             }
             let message = format!(
@@ -137,6 +150,43 @@ impl Planner<'_> {
         LoopbackRedirect { host, port, path }
     }
 
+    /// The client that exchanges the tokens of callers.
+    fn exchange_client(
+        &mut self,
+        at: &At<'_>,
+        place: &At<'_>,
+        raw: RawOAuth,
+    ) -> Option<ExchangeClient> {
+        for key in SIGN_IN_KEYS.iter().chain(&KEY_KEYS).filter(|key| place.has(key)) {
+            let help = "remove it, or the line `grant: token_exchange`";
+            self.wrong_key(place, key, "it has no effect with `grant: token_exchange`", help);
+        }
+        if matches!(raw.per, Some(RawAccountScope::Board | RawAccountScope::Session)) {
+            let why = "the token of a caller is exchanged for one of the same person";
+            self.wrong_key(place, "per", why, "remove it: `user` is the default here");
+        }
+        if let Some(listing) = at.get("listing").filter(|it| it.text() == Some("board")) {
+            let help = "remove it: the first caller with a token lists the tools";
+            self.refuse(&listing, "needs an account of the board, and there is none", help);
+        }
+        if raw.client_id.is_none() {
+            let help = "add the `client_id` of the client that may exchange tokens";
+            self.wrong_grant(place, "token_exchange", "no `client_id`", help);
+        }
+        if self.jwt_issuer.is_none() {
+            let help = "callers show tokens only where `security.jwt` is configured: add it";
+            self.wrong_grant(place, "token_exchange", "there is no `security.jwt`", help);
+        }
+        let own = raw.issuer.filter(|text| self.url(place, "issuer", text, ISSUER).is_some());
+        let issuer = if place.has("issuer") { own } else { self.jwt_issuer.clone() };
+        Some(ExchangeClient {
+            id: raw.client_id?,
+            secret: raw.client_secret.map(Secret::new),
+            issuer: issuer?,
+            audience: raw.audience,
+        })
+    }
+
     fn own_client(&mut self, place: &At<'_>, raw: RawOAuth) -> Option<OwnClient> {
         for key in SIGN_IN_KEYS.iter().filter(|key| place.has(key)) {
             let help = "remove it, or the line `grant: client_credentials`";
@@ -155,18 +205,18 @@ impl Planner<'_> {
             (Some(_), Some(_)) => {
                 let help =
                     "a client uses only one of them: remove `client_secret` or `private_key`";
-                self.wrong_grant(place, "two client credentials", help);
+                self.wrong_grant(place, "client_credentials", "two client credentials", help);
                 None
             }
             (None, None) => {
                 let help = "add `client_secret: ${VAR}`, or `private_key: file:/path`";
-                self.wrong_grant(place, "no client credential", help);
+                self.wrong_grant(place, "client_credentials", "no client credential", help);
                 None
             }
         };
         if raw.client_id.is_none() {
             let help = "add the `client_id` of the client that was registered for this";
-            self.wrong_grant(place, "no `client_id`", help);
+            self.wrong_grant(place, "client_credentials", "no `client_id`", help);
         }
         let issuer = raw.issuer.filter(|text| self.url(place, "issuer", text, ISSUER).is_some());
         Some(OwnClient { id: raw.client_id?, proof: proof?, issuer })
@@ -199,8 +249,8 @@ impl Planner<'_> {
         self.push(place.key_origin(key), problem.about(&place.path.key(key)).help(help));
     }
 
-    fn wrong_grant(&mut self, place: &At<'_>, what: &str, help: &str) {
-        let message = format!("{} has `grant: client_credentials` and {what}", place.path);
+    fn wrong_grant(&mut self, place: &At<'_>, grant: &str, what: &str, help: &str) {
+        let message = format!("{} has `grant: {grant}` and {what}", place.path);
         let problem = ConfigProblem::error(message).about(&place.path);
         self.push(place.key_origin("grant"), problem.help(help));
     }
@@ -213,8 +263,19 @@ pub(super) fn scope_of(auth: Option<&RawAuth>) -> AccountScope {
         RawBearer::Token(_) => None,
         RawBearer::PerOwner(owner) => owner.per,
     });
-    let of_oauth = auth.oauth.as_ref().and_then(|oauth| oauth.per);
-    of_bearer.or(of_oauth).map(account_scope).unwrap_or_default()
+    match (of_bearer, &auth.oauth) {
+        (Some(per), _) => account_scope(per),
+        (None, Some(oauth)) => of_oauth(oauth),
+        (None, None) => AccountScope::Board,
+    }
+}
+
+fn of_oauth(oauth: &RawOAuth) -> AccountScope {
+    match (oauth.per, oauth.grant) {
+        (Some(per), _) => account_scope(per),
+        (None, Some(RawGrant::TokenExchange)) => AccountScope::Person,
+        (None, _) => AccountScope::Board,
+    }
 }
 
 fn account_scope(raw: RawAccountScope) -> AccountScope {

@@ -5,8 +5,8 @@ use std::net::Ipv6Addr;
 use http::uri::Authority;
 use serde_json::Value as Json;
 use switchboard_model::{
-    DEFAULT_JWT_LEEWAY, EgressPolicy, JwksSource, JwtPlan, SecurityPlan, StoreKey, StoreKeys,
-    is_on_this_machine,
+    DEFAULT_JWT_LEEWAY, EgressPolicy, JwksSource, JwtPlan, PageClient, Secret, SecurityPlan,
+    StoreKey, StoreKeys, is_on_this_machine,
 };
 use url::Url;
 
@@ -93,7 +93,16 @@ impl Planner<'_> {
             (None, Some(audience)) if !at.has("resource") => self.resource_of(at, audience),
             (None, _) => None,
         };
+        let page_client = raw.page_client.and_then(|client| {
+            let scopes = client.scopes.unwrap_or_else(|| required_scopes.clone());
+            if let Some(place) = at.get("page_client") {
+                self.check_scopes(&place, "scopes", &scopes);
+            }
+            let secret = client.client_secret.map(Secret::new);
+            Some(PageClient { id: client.client_id?, secret, scopes })
+        });
         Some(JwtPlan {
+            page_client,
             issuer: issuer?,
             audience: raw.audience?,
             jwks: jwks?,

@@ -590,3 +590,59 @@ async fn the_account_of_the_board_at_a_server_of_users_lists_and_is_not_used_by_
     .await;
     assert_eq!(accounts.tracker.calls(), Vec::<String>::new());
 }
+
+/// The page that a call in a session asks for.
+async fn page_of(api: &Api, session: &str) -> Value {
+    let path = format!("{session}/tools/tracker__whoami/call");
+    wait_until(PATIENCE, async || {
+        let called = api.post(&path, json!({})).await;
+        called.body.get("sign_in").cloned()
+    })
+    .await
+}
+
+#[tokio::test]
+async fn each_session_has_its_own_account_which_ends_with_it() {
+    let tracker = AccountServer::open(AccountEra::Stateless).await;
+    let server = ApiServer::start(&config(&tracker, "oauth: {per: session}")).await;
+    let accounts = Accounts { server, tracker };
+    let (alice, admin) =
+        (accounts.of("alice").await, accounts.server.api_of("admin", Role::Admin).await);
+    // The account of the board lists the tools.
+    let begun = admin.send(Method::POST, &format!("{SIGN_INS}?owner=board"), None).await.good();
+    let browser = Browser::new();
+    let consent = browser.prove(&begun, begun["code"].as_str().unwrap()).await;
+    assert_eq!(browser.go_on(&accounts, &consent, "robot").await.status, 200);
+
+    let mut sessions = Vec::new();
+    for person in ["anna", "ben"] {
+        let session = alice.new_session(json!({})).await;
+        let (page, browser) = (page_of(&alice, &session).await, Browser::new());
+        let consent = browser.prove(&page, page["code"].as_str().unwrap()).await;
+        assert_eq!(browser.go_on(&accounts, &consent, person).await.status, 200);
+        sessions.push((session, person));
+    }
+    for (session, person) in sessions.iter().chain(&sessions) {
+        let called = alice.post(&format!("{session}/tools/tracker__whoami/call"), json!({})).await;
+        assert_eq!(called.good()["result"]["content"][0]["text"], *person, "{session}");
+    }
+    let owners = async || {
+        let grants = accounts.server.store.grants().await.unwrap();
+        let mut owners: Vec<_> = grants.iter().map(|row| row.id.owner.to_string()).collect();
+        owners.sort();
+        owners
+    };
+    let owner = |session: &str| session.replace("/api/v1/sessions/", "session:");
+    let (anna, ben) = (owner(&sessions[0].0), owner(&sessions[1].0));
+    let mut expected = vec!["board".to_owned(), anna, ben.clone()];
+    expected.sort();
+    assert_eq!(owners().await, expected);
+
+    let ended = alice.send(Method::DELETE, &sessions[0].0, None).await;
+    assert!((200..300).contains(&ended.status), "{}", ended.body);
+    wait_until(PATIENCE, async || (owners().await == ["board", ben.as_str()]).then_some(())).await;
+    let called =
+        alice.post(&format!("{}/tools/tracker__whoami/call", sessions[1].0), json!({})).await;
+    assert_eq!(called.good()["result"]["content"][0]["text"], "ben", "the other one goes on");
+    assert_eq!(accounts.tracker.violations(), Vec::<String>::new());
+}

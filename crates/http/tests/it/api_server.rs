@@ -53,9 +53,13 @@ impl ApiServer {
 
     /// Serves while the board has not started.
     pub(crate) async fn without_board() -> Self {
+        Self::without_board_but(GatekeeperOptions::default()).await
+    }
+
+    /// Serves with these credentials while the board has not started.
+    pub(crate) async fn without_board_but(options: GatekeeperOptions) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path()).await.unwrap();
-        let options = GatekeeperOptions::default();
         let gatekeeper = Gatekeeper::new(store.clone(), options).await.unwrap();
         let place = BoardPlace::default();
         let options = ServeOptions {

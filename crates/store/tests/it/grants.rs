@@ -259,3 +259,32 @@ async fn sign_ins_of_earlier_versions_become_grants_of_the_board() {
     assert!(!row.is_encrypted);
     assert_eq!(store.grant_need(&crm()).await.unwrap().as_deref(), Some("more"));
 }
+
+#[tokio::test]
+async fn the_accounts_of_a_session_end_with_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).await.unwrap();
+    let mut raw = raw(directory.path()).await;
+    for id in ["a", "b"] {
+        sqlx::query(
+            "INSERT INTO sessions (id, kind, owner, state, tools_revision, created_at_ms, updated_at_ms)
+                 VALUES ($1, 'mcp', 'local', '{}', 1, 1, 1)",
+        )
+        .bind(id)
+        .execute(&mut raw)
+        .await
+        .unwrap();
+    }
+    let owners = ["session:a", "session:b", "user:a", "board"];
+    for owner in owners {
+        store.save_grant(&of(owner), ISSUER, &Secret::new(TOKEN), 1).await.unwrap();
+        store.need_grant(&of(owner), "more").await.unwrap();
+    }
+    sqlx::query("DELETE FROM sessions WHERE id = 'a'").execute(&mut raw).await.unwrap();
+    for owner in owners {
+        let is_kept = owner != "session:a";
+        let grant = store.grant(&of(owner), None).await.unwrap();
+        assert_eq!(grant.is_some(), is_kept, "{owner}");
+        assert_eq!(store.grant_need(&of(owner)).await.unwrap().is_some(), is_kept, "{owner}");
+    }
+}

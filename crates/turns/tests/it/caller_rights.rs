@@ -10,7 +10,7 @@ use switchboard_chat::TurnStatus;
 use switchboard_model::{
     Access, AccessRule, Caller, CallerLimits, Face, Identity, Role, ServerName,
 };
-use switchboard_runtime::SignInPages;
+use switchboard_runtime::{AccountChoice, SignInPages};
 use switchboard_test_support::model_backends::{Account, Step};
 use switchboard_test_support::{AccountEra, AccountServer};
 
@@ -58,11 +58,16 @@ async fn a_tool_that_needs_a_sign_in_says_so_to_the_model_and_names_the_page() {
     let tracker = AccountServer::open(AccountEra::Stateless).await;
     let lab = Lab::with_accounts(&tracker).await;
     let base = "http://127.0.0.1:1".parse().unwrap();
-    lab.board.accounts().serve_pages(SignInPages { base, needs_proof: true });
+    let pages = SignInPages { base, needs_proof: true };
+    lab.board.accounts().serve_pages(move || Some(pages.clone()));
     // Somebody else has signed in: the tools are known.
     let identity = Arc::new(Identity::of_key("1", &"anna".into(), None));
     let anna = Caller::new("key:1".into(), identity, Role::Client, Face::Http);
-    let prompt = lab.board.begin_sign_in(&ServerName::new("tracker"), &anna).await.unwrap();
+    let prompt = lab
+        .board
+        .begin_sign_in(&ServerName::new("tracker"), AccountChoice::OfCalls, &anna)
+        .await
+        .unwrap();
     prompt.flow.bind("browser");
     let back = tracker.visit(&prompt.flow.offer().await.unwrap().url, "anna").await;
     let code = back.split(['?', '&']).find_map(|part| part.strip_prefix("code=")).unwrap();

@@ -30,7 +30,11 @@ pub(crate) fn fault(answer: &Answer<'_>) -> ModelFault {
         Some(message) => refusal::of(answer, kind, message),
         None => ModelFault { kind, ..refusal::unknown(answer) },
     };
-    let resets_in = words.resets_in.and_then(retry_after::from_seconds);
+    // A time of the backend's clock, which its `Date` header shows.
+    let resets_at =
+        words.resets_at.zip(header("date").as_deref().and_then(retry_after::seconds_of));
+    let resets_in = words.resets_in.or_else(|| resets_at.map(|(at, now)| at - now));
+    let resets_in = resets_in.and_then(retry_after::from_seconds);
     let wait = fault.retry_after.or(resets_in).or_else(|| wait_in(&fault.message));
     ModelFault {
         code: words.code.or(words.kind),
@@ -64,6 +68,8 @@ struct ErrorText<'a> {
     kind: Option<String>,
     /// Seconds until the plan's limit resets.
     resets_in: Option<f64>,
+    /// When it resets, in seconds since 1970.
+    resets_at: Option<f64>,
 }
 
 impl<'a> ErrorText<'a> {
@@ -94,6 +100,7 @@ impl<'a> ErrorText<'a> {
             // `error` is the type of the event and not of the error.
             kind: word("type").filter(|kind| kind != "error"),
             resets_in: holder.get("resets_in_seconds").and_then(Value::as_f64),
+            resets_at: holder.get("resets_at").and_then(Value::as_f64),
         }
     }
 

@@ -82,6 +82,12 @@ fn errors_are_read_in_every_shape_that_servers_have() {
     let fault = of(429, &[], usage);
     assert_eq!(fault.code.as_deref(), Some("usage_limit_reached"));
     assert_eq!(fault.retry_after, Some(Duration::from_secs(90)));
+    let usage = r#"{"error":{"type":"usage_limit_reached","message":"The limit is reached","resets_at":1794909630}}"#;
+    let wait = |date: &'static str| of(429, &[("date", date)], usage).retry_after;
+    assert_eq!(wait("Tue, 17 Nov 2026 10:00:00 GMT"), Some(Duration::from_secs(30)));
+    assert_eq!(wait("Tue, 17 Nov 2026 10:00:31 GMT"), None, "it is over");
+    assert_eq!(wait("yesterday"), None);
+    assert_eq!(of(429, &[], usage).retry_after, None);
     let long =
         r#"{"error":{"message":"This model's maximum context length is 8192 tokens.","code":400}}"#;
     check(400, long, FaultKind::TooLong, "This model's maximum context length is 8192 tokens.");
