@@ -87,6 +87,9 @@ test("a session is made in the page, and ended after a question", async () => {
   await page.getByRole("textbox", { name: "Id" }).fill("short-lived");
   await page.getByRole("button", { name: "Make the session" }).click();
   await page.waitForURL(/\/sessions\/short-lived$/);
+  await page.getByRole("button", { name: "Copy", exact: true }).click();
+  await page.waitForURL((url) => !url.pathname.endsWith("short-lived"));
+  await page.goBack();
   await page.getByRole("button", { name: "Delete" }).click();
   await page.getByRole("button", { name: "Delete it and what was said" }).click();
   await page.waitForURL(/\/sessions$/);
@@ -103,6 +106,9 @@ test("every tool has its switch and the reason for its state; what a change does
   await bar().getByText(/Removes 2: .*demo__wait/).waitFor();
   await bar().getByText(/openai: \d+ tokens \(−\d+\) · anthropic: \d+ tokens/).waitFor();
   assert.equal((await view("report")).tools_revision, 1, "nothing is changed yet");
+  await page.reload();
+  await bar().getByText("2 changes not made yet").waitFor();
+  await bar().getByText(/Removes 2: /).waitFor();
   await accessible(page, "a change");
   await picture(page, "session");
   await flip(setSwitch("waiting"));

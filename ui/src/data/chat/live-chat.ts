@@ -3,6 +3,7 @@
  * connection, a reload, or when another program began it.
  */
 import { boardFetch } from '../../api/client';
+import { onApiKeyChange } from '../../api/key';
 import { ApiError, problemOf } from '../../api/problem';
 import type { components } from '../../api/schema';
 import { queryClient } from '../query-client';
@@ -171,6 +172,8 @@ async function bodyOf(response: Response): Promise<unknown> {
 }
 
 const chats = new Map<string, LiveChat>();
+// What one caller saw is not for the next one.
+onApiKeyChange(() => chats.clear());
 
 export function liveChat(session: string): LiveChat {
   let chat = chats.get(session);

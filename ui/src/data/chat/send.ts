@@ -3,6 +3,7 @@ import { queryClient } from '../query-client';
 import { withoutTail } from './conversation';
 import { liveChat } from './live-chat';
 import { historyQuery, type Message } from './queries';
+import type { Part } from './turn';
 
 const userMessage = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }] });
 
@@ -26,9 +27,13 @@ export function beginTurn(session: string, text: string): void {
 
 /** Says something in the place of the message at `index`. With `persist` the conversation changes, else what the model sees. */
 export async function rewriteMessage(session: string, index: number, text: string, persist: boolean): Promise<void> {
-  const edits = withoutTail(index, (await stored(session)).length);
-  show(session, (messages) => [...(persist ? messages.slice(0, index) : messages), userMessage(text)]);
-  liveChat(session).send({ message: text, edits, persist }, text);
+  const messages = await stored(session);
+  const old = messages[index];
+  // Images and files of the message stay with it.
+  const others = old?.role === 'user' ? old.content.filter(({ type }) => type !== 'text') : [];
+  const content: Part[] = [{ type: 'text', text }, ...others];
+  show(session, () => [...(persist ? messages.slice(0, index) : messages), { role: 'user', content }]);
+  liveChat(session).send({ message: content, edits: withoutTail(index, messages.length), persist }, text);
 }
 
 /** Asks again for the answer to the message at `index`; what came after it is dropped. */

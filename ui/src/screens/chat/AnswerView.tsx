@@ -44,17 +44,22 @@ interface AnswerProps {
   turn: Turn;
   latencyMs: number;
   tools: KnownTools;
+  isOld: boolean;
   /** Absent while it cannot be asked for again. */
   onRetry?: () => void;
 }
 
 /** The answer of a model: its steps, how it ended and what it cost. */
-export const AnswerView = memo(function AnswerView({ turn, latencyMs, tools, onRetry }: AnswerProps) {
+export const AnswerView = memo(function AnswerView({ turn, latencyMs, tools, isOld, onRetry }: AnswerProps) {
   const isReact = turn.strategy === 'react';
   const over = isOver(turn);
   const text = turn.steps.flatMap((step) => (step.kind === 'text' ? [step.text] : [])).join('\n\n');
   return (
-    <article className="entry answer" aria-label={`Answer of ${turn.provider ?? 'the model'}`} aria-busy={!over}>
+    <article
+      className={isOld ? 'entry answer old' : 'entry answer'}
+      aria-label={`Answer of ${turn.provider ?? 'the model'}`}
+      aria-busy={!over}
+    >
       <Group gap="xs" className="entry-head">
         <Text fw={600} size="sm">
           {turn.provider ?? 'Model'}

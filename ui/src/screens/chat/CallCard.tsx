@@ -44,7 +44,12 @@ function CallProgress({ call }: { call: CallStep }) {
   const share = total ? Math.min(100, (100 * progress) / total) : undefined;
   return (
     <div className="call-progress">
-      <Progress value={Math.round(share ?? 100)} animated={share === undefined} size="sm" aria-label={`Progress of ${call.name}`} />
+      <Progress
+        value={Math.round(share ?? 100)}
+        animated={share === undefined}
+        size="sm"
+        aria-label={`Progress of ${call.name}`}
+      />
       <Text size="xs">
         {total ? `${short(progress)} / ${short(total)} (${Math.round(share ?? 0)} %)` : short(progress)}
         {message ? ` · ${message}` : ''}

@@ -154,6 +154,9 @@ export function Chat({ id }: { id: string }) {
   );
 }
 
+/** Entries above these are drawn when they come into view. */
+const RECENT = 40;
+
 interface EntriesProps {
   entries: Entry[];
   tools: KnownTools;
@@ -185,6 +188,7 @@ function Entries({ entries, tools, count, lastUser, session, onFault }: EntriesP
       <AnswerView
         key={entry.key}
         turn={entry.turn}
+        isOld={place < entries.length - RECENT}
         latencyMs={entry.latencyMs}
         tools={tools}
         onRetry={place === entries.length - 1 ? onRetry : undefined}

@@ -1,5 +1,6 @@
-import { useMemo, useState } from 'react';
+import { useEffect, useMemo, useState } from 'react';
 import { ApiError } from '../../api/problem';
+import { readDraft, writeDraft } from '../../components/draft';
 import { changeSession, type SessionView } from '../../data/chat/queries';
 import { queryClient } from '../../data/query-client';
 import { isEmpty, type SessionDraft } from '../../data/session/draft';
@@ -29,13 +30,25 @@ interface Staged {
   revision?: number;
 }
 
+/** The changes of before a reload. */
+function kept(id: string): Staged {
+  try {
+    return { draft: {}, ...(JSON.parse(readDraft(`session:${id}`) || '{}') as Partial<Staged>) };
+  } catch {
+    return { draft: {} };
+  }
+}
+
 /** Changes of a session that wait for "apply". They are sent in one step, for the revision that was on the screen. */
 export function useSessionDraft(session: SessionView): StagedChange {
-  const [staged, setStaged] = useState<Staged>({ draft: {} });
+  const [staged, setStaged] = useState<Staged>(() => kept(session.id));
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
   const [conflict, setConflict] = useState<Conflict>();
   const { id, tools_revision: current } = session;
+  useEffect(() => {
+    writeDraft(`session:${id}`, isEmpty(staged.draft) ? '' : JSON.stringify(staged));
+  }, [id, staged]);
   return useMemo(() => {
     const { draft, revision } = staged;
     const begin = () => {

@@ -44,6 +44,7 @@ export function BulkSwitch({ session, names }: { session: string; names: string[
           </Anchor>
         </Text>
       </Group>
+      {toolsets.isError && <ErrorPanel error={toolsets.error} onRetry={() => void toolsets.refetch()} />}
       {change.isError && <ErrorPanel error={change.error} />}
     </>
   );
