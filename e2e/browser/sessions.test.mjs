@@ -104,7 +104,7 @@ test("every tool has its switch and the reason for its state; what a change does
   await flip(setSwitch("waiting"));
   await bar().getByText("2 changes not made yet").waitFor();
   await bar().getByText(/Removes 2: .*demo__wait/).waitFor();
-  await bar().getByText(/openai: \d+ tokens \(−\d+\) · anthropic: \d+ tokens/).waitFor();
+  await bar().getByText(/anthropic: \d+ tokens \(−\d+\).* · openai: \d+ tokens \(−\d+\)/).waitFor();
   assert.equal((await view("report")).tools_revision, 1, "nothing is changed yet");
   await page.reload();
   await bar().getByText("2 changes not made yet").waitFor();
