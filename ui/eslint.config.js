@@ -15,7 +15,14 @@ export default tseslint.config(
   ...tseslint.configs.recommended,
   hooks.configs.flat['recommended-latest'],
   prettier,
-  { rules: { '@typescript-eslint/no-unused-vars': ['error', { ignoreRestSiblings: true, argsIgnorePattern: '^_', varsIgnorePattern: '^_' }] } },
+  {
+    rules: {
+      '@typescript-eslint/no-unused-vars': [
+        'error',
+        { ignoreRestSiblings: true, argsIgnorePattern: '^_', varsIgnorePattern: '^_' },
+      ],
+    },
+  },
   { languageOptions: { globals: { ...globals.browser } } },
   { files: ['scripts/**', '*.config.*'], languageOptions: { globals: { ...globals.node } } },
   { files: ['src/api/**'], rules: below(['data', 'components', 'screens', 'app']) },

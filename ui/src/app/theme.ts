@@ -1,4 +1,4 @@
-import { createTheme, type CSSVariablesResolver } from '@mantine/core';
+import { Anchor, createTheme, type CSSVariablesResolver, Modal } from '@mantine/core';
 
 /** Shades 7 and 8 and `autoContrast` keep filled buttons above the contrast of 4.5 in both schemes. */
 export const theme = createTheme({
@@ -10,6 +10,14 @@ export const theme = createTheme({
   fontFamilyMonospace: 'ui-monospace, SFMono-Regular, Menlo, Consolas, "Liberation Mono", monospace',
   headings: { fontFamily: 'inherit', fontWeight: '650' },
   respectReducedMotion: true,
+  components: {
+    // A link within a text must not be known by its colour alone.
+    Anchor: Anchor.extend({ defaultProps: { underline: 'always' } }),
+    // The header of a dialog is not a landmark of the page.
+    Modal: Modal.extend({
+      defaultProps: { attributes: { header: { role: 'none' } }, closeButtonProps: { 'aria-label': 'Close' } },
+    }),
+  },
 });
 
 /** Error and dimmed texts are too pale by default. */

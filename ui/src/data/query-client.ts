@@ -9,9 +9,10 @@ const POLL_EVERY = 3_000;
 /** Query keys begin with the name of the thing: `['servers']`, `['tool', name]`. Events invalidate by that name. */
 export const queryClient = new QueryClient({
   queryCache: new QueryCache({
-    onError: (error) => {
+    onError: (error, { queryKey }) => {
       // A key that was revoked leads back to the sign-in screen.
-      if (error instanceof ApiError && error.status === 401) void queryClient.invalidateQueries({ queryKey: ['me'] });
+      if (error instanceof ApiError && error.status === 401 && queryKey[0] !== 'me')
+        void queryClient.invalidateQueries({ queryKey: ['me'] });
     },
   }),
   defaultOptions: {

@@ -38,7 +38,13 @@ function Line({ row, activity, now }: { row: Row; activity: ToolActivity | undef
     <>
       <td>
         {row.tool ? (
-          <Anchor component={Link} to={`/tools/${encodeURIComponent(row.name)}`} className="mono" data-tool={row.name}>
+          <Anchor
+            component={Link}
+            to={`/tools/${encodeURIComponent(row.name)}`}
+            className="mono"
+            underline="hover"
+            data-tool={row.name}
+          >
             {row.name}
           </Anchor>
         ) : (
