@@ -294,7 +294,8 @@ export interface paths {
          * @description Makes the entry of this name in `toolbox.tools` hold exactly this declaration: the text of the configuration file is edited,
          *     checked, written and applied before the response. Members that are absent are removed from the entry. A declaration that
          *     leaves out an argument with a `value` or with `hidden`, or gives it to callers, needs the `ETag` of the entry in `If-Match`:
-         *     who has not read the entry does not know of the argument. Needs the role admin.
+         *     who has not read the entry does not know of the argument. A value that the entry keeps does not go to another tool.
+         *     Needs the role admin.
          */
         put: operations["putDeclaration"];
         post?: never;
@@ -1032,8 +1033,8 @@ export interface paths {
         };
         /**
          * List accounts at servers
-         * @description Your own accounts at the servers where each user has one, signed in or not. An operator may list those of all owners.
-         *     Tokens are never shown.
+         * @description Your own accounts at the servers where each user has one, signed in or not. An operator may list those of the board and
+         *     of all owners. Tokens are never shown.
          */
         get: operations["listAccounts"];
         put?: never;
@@ -1076,7 +1077,8 @@ export interface paths {
         /**
          * Begin a sign-in
          * @description Opens a page on which you sign in at the server with your own account. Open its address in a browser within ten
-         *     minutes. Where the board has credentials, the page asks for the code.
+         *     minutes. Where the board has credentials, the page asks for the code. At a server whose account all callers share, an
+         *     administrator signs in for the board.
          */
         post: operations["beginSignIn"];
         delete?: never;
@@ -1140,6 +1142,69 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/providers/{provider}/sign-ins": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Begin a sign-in at a provider
+         * @description Signs the board in at a model provider with `auth: {kind: oauth}`. Open `url` in a browser. The browser comes back to
+         *     `redirect_uri` on the machine of the person; send the address that it ends at as the answer within ten minutes. Needs
+         *     the role admin.
+         */
+        post: operations["beginProviderSignIn"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/providers/{provider}/sign-ins/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Finish a sign-in at a provider
+         * @description Takes the answer of the authorization server: the address that the browser ended at, or the code that a page showed. It
+         *     can be sent once, by the person who began the sign-in. Needs the role admin.
+         */
+        post: operations["finishProviderSignIn"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/providers/{provider}/account": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Sign out of a provider
+         * @description Revokes the tokens of a credential where its authorization server takes that, and forgets them. Needs the role admin.
+         */
+        delete: operations["signOutOfProvider"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1385,6 +1450,8 @@ export interface components {
         /** @description Accounts at MCP servers. */
         AccountList: {
             accounts: components["schemas"]["AccountView"][];
+            /** @description With `all=true`: the accounts of the board at model providers. */
+            providers?: components["schemas"]["ProviderAccountView"][];
         };
         /** @description A token that was issued beforehand. */
         AccountToken: {
@@ -1401,7 +1468,7 @@ export interface components {
              */
             owner: string;
             /**
-             * @description `active`, `renewing`, `needs_sign_in`, `orphaned` or `locked`.
+             * @description `active`, `renewing`, `needs_sign_in`, `orphaned`, `locked` or `automatic`.
              * @example active
              */
             state: string;
@@ -2514,9 +2581,96 @@ export interface components {
              */
             retry_after?: number | null;
         };
+        /** @description A credential of a model provider that is a sign-in or the token file of another program. Tokens are never shown. */
+        ProviderAccountView: {
+            /** @example google */
+            provider: string;
+            /** @example default */
+            credential: string;
+            /**
+             * @description `active`, `renewing`, `needs_sign_in`, `orphaned` or `locked`.
+             * @example active
+             */
+            state: string;
+            /** @description Why it is in this state, if there is a reason to give. */
+            reason: string | null;
+            /** @description The authorization server that issued its tokens. */
+            issuer: string | null;
+            scopes: string[];
+            /** @description When its token expires. */
+            expires_at: string | null;
+            /** @description Whether its token is renewed without a sign-in. */
+            is_renewed: boolean;
+        };
         /** @description All model providers, the configured ones first. */
         ProviderList: {
             providers: components["schemas"]["ProviderView"][];
+        };
+        /** @description The answer of an authorization server. */
+        ProviderSignInAnswer: {
+            /** @description The address that the browser ended at, or the code that a page showed. */
+            answer: string;
+        };
+        /** @description What a sign-in at a provider is for. */
+        ProviderSignInBody: {
+            /**
+             * @description The name of the credential; without it, the default one. A new name is a further sign-in.
+             * @example work
+             */
+            credential?: string | null;
+            /**
+             * Format: int32
+             * @description The port at which your machine waits for the browser. Used where the configuration has no `redirect_port`.
+             * @example 8765
+             */
+            port?: number | null;
+        };
+        /** @description A sign-in at a provider that waits for its answer. */
+        ProviderSignInView: {
+            /** @example google */
+            provider: string;
+            /** @example default */
+            credential: string;
+            /** @description The id of the sign-in. */
+            id: string;
+            /**
+             * @description The page of the authorization server, for a browser.
+             * @example https://login.example.com/authorize?client_id=my-client
+             */
+            url: string;
+            /**
+             * @description Where the browser comes back to, on the machine of the person.
+             * @example http://127.0.0.1:8765/callback
+             */
+            redirect_uri: string;
+            /**
+             * Format: int64
+             * @description When it can no longer be finished, in milliseconds since 1970.
+             */
+            expires_at_ms: number;
+        };
+        /** @description The result of a sign-out. */
+        ProviderSignOutView: {
+            /** @example google */
+            provider: string;
+            /** @example default */
+            credential: string;
+            /** @description Whether there was an account. */
+            signed_out: boolean;
+            /** @description Whether its tokens were revoked at the authorization server. */
+            revoked: boolean;
+            /** @description Why they could not be revoked, if they should have been. */
+            not_revoked?: string | null;
+        };
+        /** @description A finished sign-in at a provider. */
+        ProviderSignedInView: {
+            /** @example google */
+            provider: string;
+            /** @example default */
+            credential: string;
+            /** @example https://login.example.com */
+            issuer: string;
+            scopes: string[];
         };
         /** @description A model provider. */
         ProviderView: {
@@ -3934,6 +4088,15 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description The credential has no sign-in, or the sign-in failed. */
+        ProviderAccountRefused: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description The body does not fit the schema, or names something that this session does not have. Nothing was changed. */
         Refused: {
             headers: {
@@ -4091,6 +4254,15 @@ export interface components {
         };
         /** @description No key has this id or name. */
         UnknownKey: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description No provider of that name is known, it has no such credential, or there is no such sign-in. */
+        UnknownProviderAccount: {
             headers: {
                 [name: string]: unknown;
             };
@@ -6441,7 +6613,10 @@ export interface operations {
     listAccounts: {
         parameters: {
             query?: {
-                /** @description Whether the accounts of all owners are listed. Needs the role operator. */
+                /**
+                 * @description Whether the accounts of the board, at servers and model providers, and those of all owners are listed. Needs the
+                 *     role operator.
+                 */
                 all?: boolean;
             };
             header?: never;
@@ -6468,7 +6643,14 @@ export interface operations {
     };
     signOut: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description `board` means the account of the board, which lists the tools of a server at which each user has an account. Needs
+                 *     the role admin. Without it, the account that your calls use is meant.
+                 * @example board
+                 */
+                owner?: "board";
+            };
             header?: never;
             path: {
                 /**
@@ -6501,7 +6683,14 @@ export interface operations {
     };
     beginSignIn: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description `board` means the account of the board, which lists the tools of a server at which each user has an account. Needs
+                 *     the role admin. Without it, the account that your calls use is meant.
+                 * @example board
+                 */
+                owner?: "board";
+            };
             header?: never;
             path: {
                 /**
@@ -6571,7 +6760,14 @@ export interface operations {
     };
     setAccountToken: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description `board` means the account of the board, which lists the tools of a server at which each user has an account. Needs
+                 *     the role admin. Without it, the account that your calls use is meant.
+                 * @example board
+                 */
+                owner?: "board";
+            };
             header?: never;
             path: {
                 /**
@@ -6630,6 +6826,133 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             503: components["responses"]["Starting"];
+        };
+    };
+    beginProviderSignIn: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The name of a model provider.
+                 * @example google
+                 */
+                provider: string;
+            };
+            cookie?: never;
+        };
+        /** @description The credential, and the port at which the browser is awaited. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProviderSignInBody"];
+            };
+        };
+        responses: {
+            /** @description The sign-in. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProviderSignInView"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["UnknownProviderAccount"];
+            408: components["responses"]["BodyLate"];
+            409: components["responses"]["ProviderAccountRefused"];
+            413: components["responses"]["BodyTooLarge"];
+            415: components["responses"]["NotJson"];
+            422: components["responses"]["WrongShape"];
+            500: components["responses"]["StoreFaulted"];
+            503: components["responses"]["StoreUnavailable"];
+        };
+    };
+    finishProviderSignIn: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The name of the provider.
+                 * @example google
+                 */
+                provider: string;
+                /**
+                 * @description The id of the sign-in.
+                 * @example u7Fq
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        /** @description The answer. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProviderSignInAnswer"];
+            };
+        };
+        responses: {
+            /** @description The account. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProviderSignedInView"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["UnknownProviderAccount"];
+            408: components["responses"]["BodyLate"];
+            409: components["responses"]["ProviderAccountRefused"];
+            413: components["responses"]["BodyTooLarge"];
+            415: components["responses"]["NotJson"];
+            422: components["responses"]["WrongShape"];
+            500: components["responses"]["StoreFaulted"];
+            503: components["responses"]["StoreUnavailable"];
+        };
+    };
+    signOutOfProvider: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The name of the credential; without it, the default one.
+                 * @example work
+                 */
+                credential?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The name of a model provider.
+                 * @example google
+                 */
+                provider: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Whether there was an account. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProviderSignOutView"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["UnknownProviderAccount"];
+            500: components["responses"]["StoreFaulted"];
+            503: components["responses"]["StoreUnavailable"];
         };
     };
     listAgents: {
