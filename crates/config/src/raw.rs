@@ -632,8 +632,8 @@ pub(crate) struct RawJwt {
     /// The `resource` of the protected resource metadata (RFC 9728). Default: the audience.
     #[schemars(extend("format" = "uri"))]
     pub(crate) resource: Option<String>,
-    /// The client of the board at the issuer. With it, people show on [sign-in pages](../accounts.md) who they are by signing
-    /// in at the issuer, instead of entering a code.
+    /// The client of the board at the issuer. With it, people show on sign-in pages who they are by signing in at the issuer,
+    /// instead of entering a code.
     pub(crate) page_client: Option<RawPageClient>,
     /// What tokens may use, by their claims. Without this list, every token may use every tool; with it, a token that
     /// matches no rule gets `default_grant`.
@@ -647,6 +647,7 @@ pub(crate) struct RawJwt {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "PageClient")]
 pub(crate) struct RawPageClient {
+    /// The id of the client that you registered at the issuer.
     #[schemars(required, length(min = 1), extend("examples" = ["switchboard"]))]
     pub(crate) client_id: Option<String>,
     /// Its secret, if it has one: use `${VAR}` or `file:/path`.

@@ -3,10 +3,13 @@
 use http::header::{ACCEPT, HeaderValue};
 use reqwest::{Method, Request};
 use serde_json::{Map, Value};
-use switchboard_model::{ConnectError, ConnectErrorKind};
+use switchboard_model::{ConnectError, ConnectErrorKind, DescribedIssuer};
 use url::Url;
 
-use crate::authorization_server::{ClientAuth, client_auth, endpoint};
+use crate::authorization_server::{
+    AuthorizationServer, ClientAuth, IssRule, client_auth, endpoint,
+};
+use crate::failure::unusable;
 use crate::token_client::TokenClient;
 use crate::token_request::printable;
 
@@ -74,6 +77,37 @@ impl IssuerMetadata {
                 .get("authorization_response_iss_parameter_supported")
                 .is_some_and(|value| value == true),
             client_auth: client_auth(document.get("token_endpoint_auth_methods_supported")),
+        })
+    }
+}
+
+impl AuthorizationServer {
+    /// The server that the configuration describes. Where it names only the issuer, the rest comes from the metadata.
+    pub(crate) async fn described(described: &DescribedIssuer) -> Result<Self, ConnectError> {
+        let http = TokenClient::configured()?;
+        let metadata = match (&described.token_url, &described.issuer) {
+            (None, Some(issuer)) => Some(IssuerMetadata::fetch(issuer, &http).await?),
+            _ => None,
+        };
+        let announces_iss = metadata.as_ref().is_some_and(|metadata| metadata.announces_iss);
+        let iss = if announces_iss { IssRule::Required } else { IssRule::IfPresent };
+        let of_metadata =
+            |read: fn(&IssuerMetadata) -> Option<Url>| metadata.as_ref().and_then(read);
+        let token_url =
+            described.token_url.clone().or_else(|| of_metadata(|it| Some(it.token_url.clone())));
+        let either = |own: &Option<Url>, read| own.clone().or_else(|| of_metadata(read));
+        Ok(Self {
+            issuer: described.name().to_owned(),
+            iss: described.issuer.clone().map_or(IssRule::Unknown, iss),
+            authorize_url: either(&described.authorize_url, |it| it.authorize_url.clone()),
+            token_url: token_url.ok_or_else(|| unusable("the issuer has no token endpoint"))?,
+            device_url: either(&described.device_url, |it| it.device_url.clone()),
+            revoke_url: either(&described.revoke_url, |it| it.revoke_url.clone()),
+            resource: None,
+            extra_params: described.extra_params.clone(),
+            format: described.token_auth,
+            client_auth: metadata.as_ref().map_or(ClientAuth::Post, |it| it.client_auth),
+            http,
         })
     }
 }

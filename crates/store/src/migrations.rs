@@ -25,6 +25,7 @@ const FILES: &[(&str, &str)] = &[
     ("0013_grants", include_str!("../migrations/sqlite/0013_grants.sql")),
     ("0014_source_servers", include_str!("../migrations/sqlite/0014_source_servers.sql")),
     ("0015_who_called_what", include_str!("../migrations/sqlite/0015_who_called_what.sql")),
+    ("0016_session_grants", include_str!("../migrations/sqlite/0016_session_grants.sql")),
 ];
 
 pub(crate) static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
