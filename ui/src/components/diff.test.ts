@@ -12,6 +12,7 @@ test.each([
   ['a text that begins', '', 'a', ['+a']],
   ['a text that ends', 'a', '', ['-a']],
   ['what moved is kept once', 'a\nb\nc\nd', 'c\nd\na\nb', ['-a', '-b', ' c', ' d', '+a', '+b']],
+  ['as many lines as possible are kept', 'b\nc\ny\na', 'a\nx\nb\nc', ['+a', '+x', ' b', ' c', '-y', '-a']],
   ['repeated lines', '{\n}\n{\n}', '{\n}', [' {', ' }', '-{', '-}']],
 ])('%s', (_, before, after, expected) => {
   expect(shown(before, after)).toEqual(expected);

@@ -89,6 +89,17 @@ test.each([
   expect(fold.kind === 'void' && fold.reason).toMatch(again.type === 'restarted' ? /revision 4/ : /too busy.*500 ms/);
 });
 
+test('a call of the request that is repeated keeps its place if it ran', () => {
+  const turn = play([
+    started,
+    say('lost'),
+    { type: 'tool_call', id: 'a', name: 'add', arguments: {} },
+    { type: 'tool_result', id: 'a', name: 'add', is_error: false, content: [] },
+    { type: 'restarted', tools_revision: 4 },
+  ]);
+  expect(short(turn.steps)).toEqual(['add:done', '[lost]']);
+});
+
 test('a ReACT turn is thoughts, actions and observations', () => {
   const turn = play([
     { ...started, strategy: 'react' } as TurnEvent,
