@@ -1,7 +1,8 @@
-import { Anchor, Group, SegmentedControl, Text, TextInput, Title } from '@mantine/core';
+import { Anchor, Group, SegmentedControl, Text, Title } from '@mantine/core';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { useRef } from 'react';
 import { TokenBar } from '../../components/TokenBar';
+import { SearchField } from '../../components/SearchField';
 import { Empty } from '../../components/states';
 import { isExact, matchingRows, type Rendering, type Row } from '../../data/renderings/renderings';
 
@@ -26,11 +27,11 @@ export function ToolTable(props: ToolTableProps) {
         Tools
       </Title>
       <Group gap="sm" mb="xs">
-        <TextInput
+        <SearchField
           aria-label="Search tools"
           placeholder="Search tools"
           value={text}
-          onChange={(event) => onText(event.currentTarget.value)}
+          onChange={onText}
           style={{ flex: '1 1 180px' }}
         />
         <SegmentedControl

@@ -1,11 +1,12 @@
 import './sessions.css';
-import { Anchor, Badge, Button, Group, SegmentedControl, Table, Text, TextInput } from '@mantine/core';
+import { Anchor, Badge, Button, Group, SegmentedControl, Table, Text } from '@mantine/core';
 import { IconPlus } from '@tabler/icons-react';
 import { useState } from 'react';
 import { Link, useSearchParams } from 'react-router';
 import { Ago } from '../../components/Ago';
 import { Page } from '../../components/Page';
 import { Wide } from '../../components/Wide';
+import { SearchField } from '../../components/SearchField';
 import { Empty, QueryState } from '../../components/states';
 import type { SessionView } from '../../data/chat/queries';
 import { useSessions } from '../../data/queries';
@@ -43,11 +44,11 @@ export function SessionsScreen() {
     >
       {isNew && <NewSession onClose={() => setNew(false)} />}
       <Group gap="sm">
-        <TextInput
+        <SearchField
           aria-label="Search sessions"
           placeholder="Search title, id, owner, client"
           value={text}
-          onChange={(event) => set('q', event.currentTarget.value)}
+          onChange={(value) => set('q', value)}
           style={{ flex: '1 1 220px' }}
         />
         <SegmentedControl

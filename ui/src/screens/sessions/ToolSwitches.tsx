@@ -1,6 +1,7 @@
-import { Button, Group, Select, Text, TextInput } from '@mantine/core';
+import { Button, Group, Select, Text } from '@mantine/core';
 import { useMemo } from 'react';
 import { useSearchParams } from 'react-router';
+import { SearchField } from '../../components/SearchField';
 import { Empty, QueryState } from '../../components/states';
 import type { SessionView } from '../../data/chat/queries';
 import { matchingRows, switchTools, type ToolRow, toolRows } from '../../data/session/draft';
@@ -34,12 +35,12 @@ export function ToolSwitches({ session, change }: { session: SessionView; change
       {() => (
         <>
           <Group gap="xs" mb="xs" align="flex-end">
-            <TextInput
+            <SearchField
               size="xs"
               label="Search"
               placeholder="Name or description"
               value={filter.text}
-              onChange={(event) => set('q', event.currentTarget.value)}
+              onChange={(value) => set('q', value)}
               style={{ flex: '1 1 180px' }}
             />
             <Select

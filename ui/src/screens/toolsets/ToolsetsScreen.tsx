@@ -1,9 +1,10 @@
 import './toolsets.css';
-import { Button, Group, Select, Stack, Text, TextInput, Title } from '@mantine/core';
+import { Button, Group, Select, Stack, Text, Title } from '@mantine/core';
 import { IconPlus } from '@tabler/icons-react';
 import { useMemo } from 'react';
 import { useSearchParams } from 'react-router';
 import { Page } from '../../components/Page';
+import { SearchField } from '../../components/SearchField';
 import { Empty, QueryState } from '../../components/states';
 import { useSessions, useTools, useToolsets } from '../../data/queries';
 import { costed, estimate, total } from '../../data/toolsets/compose';
@@ -61,11 +62,11 @@ export function ToolsetsScreen() {
                 {all} tokens in every request.
               </Text>
               <Group gap="sm" align="flex-end">
-                <TextInput
+                <SearchField
                   label="Search toolsets"
                   placeholder="Name, description or tool"
                   value={text}
-                  onChange={(event) => set('q', event.currentTarget.value)}
+                  onChange={(value) => set('q', value)}
                   style={{ flex: '1 1 200px' }}
                 />
                 <Select
