@@ -1,7 +1,7 @@
 //! Attacks on sign-ins: reused and foreign answers, foreign issuers, unsafe addresses, and secrets in messages.
 
 use serde_json::json;
-use switchboard_model::{ConnectError, SignInClient};
+use switchboard_model::{ConnectError, DescribedIssuer, SignInClient};
 use switchboard_oauth::{
     AuthorizationResponse, CodeFlow, RequestAttempt, RevocationTarget, SignIn, SignIns, SignedOut,
     TokenStore, is_web_address, sign_out,
@@ -127,6 +127,21 @@ async fn attack_3_tokens_and_clients_are_not_taken_to_another_issuer() {
     // A sign-in at the other issuer begins with a client of its own.
     sign_in_at(&server, &desk).await.unwrap();
     assert_eq!((server.registered(), other.registered()), (1, 1));
+}
+
+#[tokio::test]
+async fn attack_3_tokens_are_not_used_for_another_address_or_issuer() {
+    let (server, desk) = (FakeAuthServer::open().await, Desk::new());
+    desk.sign_in(&server).await;
+    let token = async |url: &str, issuer: &DescribedIssuer| {
+        let process = SignIns::new(desk.tokens.clone());
+        process.described(id(), &url.parse().unwrap(), issuer).token().await.unwrap()
+    };
+    let (url, own) = (server.url(), issuer(&server));
+    assert!(token(&url, &own).await.is_some());
+    assert!(token(&url.replace("/mcp", "/other"), &own).await.is_none(), "another address");
+    let other = DescribedIssuer { issuer: Some("https://evil.example.com".into()), ..own };
+    assert!(token(&url, &other).await.is_none(), "another issuer");
 }
 
 #[tokio::test]

@@ -2,7 +2,6 @@
 //! the person has not signed in.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use pretty_assertions::assert_eq;
 use serde_json::json;
@@ -28,16 +27,21 @@ async fn a_key_that_is_narrowed_while_its_turn_streams_reaches_the_tool_no_more(
         let talk = lab.talk(account).await;
         let caller = Caller::local(Face::Http);
         let (before, asked) = (lab.calls(), lab.fake.answers(account).len());
-        let step = Step::text("wait for it, wait for it").call("shop__order", json!({"n": 1}));
-        lab.fake.script(account.backend, [step.pace(Duration::from_millis(40))]);
+        // The key is narrowed after the request was sent and before the model calls the tool.
+        let access = caller.access.clone();
+        lab.fake.decide(account.backend, move |_| {
+            if !access.load().has_all_tools() {
+                return Step::text("never mind");
+            }
+            access.set(only("look"));
+            Step::text("wait for it").call("shop__order", json!({"n": 1}))
+        });
         let turn = talk.try_begin_as(caller.clone(), said("go")).await.unwrap();
-        until_event(&turn, "content").await;
-        caller.access.set(only("look"));
-        lab.sessions.access_changed();
         assert_eq!(ended(&turn).await.status, TurnStatus::Completed, "{}", account.name);
         let results = talk.results().await;
         assert!(results.len() == 1 && results[0].1, "{}: {results:?}", account.name);
         assert_eq!(lab.calls(), before, "{}: the tool was not called", account.name);
+        lab.sessions.access_changed();
         // The next turn of the same caller is not shown the tool.
         let next = talk.try_begin_as(caller.clone(), said("and now?")).await.unwrap();
         assert_eq!(ended(&next).await.status, TurnStatus::Completed, "{}", account.name);
