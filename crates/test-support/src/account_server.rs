@@ -53,6 +53,7 @@ struct Desk {
     /// The bearer token of each request.
     bearers: Mutex<Vec<String>>,
     pages_opened: AtomicUsize,
+    refused: AtomicUsize,
     reads_documents: AtomicBool,
     pause: Mutex<Duration>,
     running: AtomicUsize,
@@ -100,6 +101,7 @@ impl AccountServer {
             echoes_exchanges: AtomicBool::new(false),
             bearers: Mutex::default(),
             pages_opened: AtomicUsize::new(0),
+            refused: AtomicUsize::new(0),
             reads_documents: AtomicBool::new(false),
             pause: Mutex::default(),
             running: AtomicUsize::new(0),
@@ -219,6 +221,11 @@ impl AccountServer {
     /// How often an authorization page was opened.
     pub fn pages_opened(&self) -> usize {
         self.desk.pages_opened.load(Ordering::SeqCst)
+    }
+
+    /// How many requests had no valid token.
+    pub fn refused(&self) -> usize {
+        self.desk.refused.load(Ordering::SeqCst)
     }
 
     /// The person of each call.
@@ -370,6 +377,7 @@ async fn mcp(State(desk): Here, headers: HeaderMap, body: Bytes) -> Response {
     desk.bearers.lock().push(given.to_owned());
     let metadata = format!("{}/.well-known/oauth-protected-resource/mcp", desk.base);
     let Some(person) = desk.valid.lock().get(given).cloned() else {
+        desk.refused.fetch_add(1, Ordering::SeqCst);
         let said = format!(r#"Bearer resource_metadata="{metadata}", scope="basic""#);
         return (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, said)]).into_response();
     };

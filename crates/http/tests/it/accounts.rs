@@ -480,6 +480,11 @@ async fn a_sign_in_is_followed_by_the_person_who_began_it() {
     let accounts = Accounts::start().await;
     let (alice, bob) = (accounts.of("alice").await, accounts.of("bob").await);
     let page = accounts.page(&alice).await;
+    let of_bob = accounts.page(&bob).await;
+    for member in ["id", "url", "code"] {
+        assert_ne!(page[member], of_bob[member], "each person has a page of their own");
+        assert_eq!(page[member], accounts.page(&alice).await[member], "while it is open");
+    }
     let path = format!("{SIGN_INS}/{}", page["id"].as_str().unwrap());
     assert_eq!(alice.get(&path).await.good()["state"], "open");
     let hidden = bob.get(&path).await.problem(404, "unknown_sign_in");
@@ -645,4 +650,71 @@ async fn each_session_has_its_own_account_which_ends_with_it() {
         alice.post(&format!("{}/tools/tracker__whoami/call", sessions[1].0), json!({})).await;
     assert_eq!(called.good()["result"]["content"][0]["text"], "ben", "the other one goes on");
     assert_eq!(accounts.tracker.violations(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn what_one_browser_began_another_one_does_not_continue() {
+    let accounts = Accounts::start().await;
+    let alice = accounts.of("alice").await;
+    let page = accounts.page(&alice).await;
+    let (url, code) = (page["url"].as_str().unwrap(), page["code"].as_str().unwrap());
+    let (first, second) = (Browser::new(), Browser::new());
+    let begun = link(&first.prove(&page, code).await);
+    let consent = second.prove(&page, code).await;
+    assert_ne!(link(&consent), begun, "another state and another verifier");
+    let back = accounts.tracker.visit(&begun, "mallory").await;
+    for browser in [&first, &second] {
+        assert_eq!(browser.open(&back).await.status, 400);
+    }
+    assert!(!first.open(url).await.html.contains("user:alice"), "the first takes no part any more");
+    assert_eq!(second.go_on(&accounts, &consent, "alice").await.status, 200);
+}
+
+#[tokio::test]
+async fn wrong_codes_are_counted_over_all_browsers() {
+    let accounts = Accounts::start().await;
+    let alice = accounts.of("alice").await;
+    let page = accounts.page(&alice).await;
+    let (url, code) = (page["url"].as_str().unwrap(), page["code"].as_str().unwrap());
+    for _ in 0..3 {
+        assert_eq!(Browser::new().submit(url, "proof", "AAAA-AAAA").await.status, 403);
+    }
+    let browser = Browser::new();
+    browser.prove(&page, code).await;
+    assert_eq!(Browser::new().submit(url, "proof", "AAAA-AAAA").await.status, 403);
+    assert_eq!(Browser::new().submit(url, "proof", "AAAA-AAAA").await.status, 404, "the fifth");
+    assert_eq!(browser.open(url).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_token_is_entered_on_the_page_of_a_server_that_takes_tokens_and_on_no_other() {
+    let tracker = AccountServer::open(AccountEra::Stateless).await;
+    let server = ApiServer::start(&config(&tracker, "bearer: {per: user}")).await;
+    let accounts = Accounts { server, tracker };
+    let alice = accounts.of("alice").await;
+    let state =
+        async |api: &Api| api.get("/api/v1/accounts").await.good()["accounts"][0]["state"].clone();
+    let (page, browser) = (accounts.page(&alice).await, Browser::new());
+    let url = page["url"].as_str().unwrap();
+    let shown = browser.prove(&page, page["code"].as_str().unwrap()).await;
+    assert!(shown.html.contains("name=token"), "{}", shown.html);
+    assert_eq!(
+        Browser::new().submit(url, "token", "s3cret-own").await.status,
+        403,
+        "another browser"
+    );
+    let refused = browser.submit(url, "token", "two\nlines").await;
+    assert!(refused.html.contains("class=bad"), "{}", refused.html);
+    assert_eq!(state(&alice).await, "needs_sign_in");
+    let stored = browser.submit(url, "token", "s3cret-own").await;
+    assert!(stored.status == 200 && !stored.html.contains("s3cret-own"), "{}", stored.html);
+    assert_eq!(state(&alice).await, "active");
+    assert_eq!(browser.submit(url, "token", "s3cret-other").await.status, 404, "a second time");
+
+    let accounts = Accounts::start().await;
+    let alice = accounts.of("alice").await;
+    let (page, browser) = (accounts.page(&alice).await, Browser::new());
+    browser.prove(&page, page["code"].as_str().unwrap()).await;
+    browser.submit(page["url"].as_str().unwrap(), "token", "s3cret-own").await;
+    assert_eq!(state(&alice).await, "needs_sign_in", "people sign in there");
 }
