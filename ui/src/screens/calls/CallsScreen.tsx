@@ -1,4 +1,4 @@
-import { Anchor, Button, Group, NativeSelect, Paper, SimpleGrid, Stack, Table, Text, TextInput } from '@mantine/core';
+import { Anchor, Button, Group, NativeSelect, Paper, SimpleGrid, Stack, Table, Text } from '@mantine/core';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link, useSearchParams } from 'react-router';
@@ -6,6 +6,7 @@ import { client, unwrap } from '../../api/client';
 import type { RecordView } from '../../api/types';
 import { Ago } from '../../components/Ago';
 import { Page } from '../../components/Page';
+import { SearchField } from '../../components/SearchField';
 import { StateBadge } from '../../components/StateBadge';
 import { Empty, ErrorPanel, Loading } from '../../components/states';
 import { bytes, duration, useNow } from '../../components/time';
@@ -178,24 +179,14 @@ export function CallsScreen() {
     >
       <Overview />
       <Group gap="xs" align="flex-end">
-        <TextInput
+        <SearchField
           label="Tool"
           placeholder="server.tool"
           value={filters.tool}
-          onChange={(event) => set('tool', event.currentTarget.value)}
+          onChange={(text) => set('tool', text)}
         />
-        <TextInput
-          label="Server"
-          value={filters.server}
-          onChange={(event) => set('server', event.currentTarget.value)}
-          w={130}
-        />
-        <TextInput
-          label="Session"
-          value={filters.session}
-          onChange={(event) => set('session', event.currentTarget.value)}
-          w={150}
-        />
+        <SearchField label="Server" value={filters.server} onChange={(text) => set('server', text)} w={130} />
+        <SearchField label="Session" value={filters.session} onChange={(text) => set('session', text)} w={150} />
         <NativeSelect
           label="Outcome"
           data={[

@@ -1,4 +1,4 @@
-import { Alert, Badge, Group, Stack, Switch, Table, Text, TextInput } from '@mantine/core';
+import { Alert, Badge, Group, Stack, Switch, Table, Text } from '@mantine/core';
 import { IconSearch } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useSearchParams } from 'react-router';
@@ -6,6 +6,7 @@ import { client, unwrap } from '../../api/client';
 import type { ConfigValueView, ConfigView } from '../../api/types';
 import { Ago } from '../../components/Ago';
 import { Page } from '../../components/Page';
+import { SearchField } from '../../components/SearchField';
 import { Empty, QueryState } from '../../components/states';
 
 const SHOWN = 500;
@@ -62,13 +63,13 @@ function Values({ config }: { config: ConfigView }) {
   return (
     <>
       <Group align="flex-end">
-        <TextInput
+        <SearchField
           className="grow"
           label="Search"
           placeholder="Setting, value or place"
           leftSection={<IconSearch size={16} />}
           value={text}
-          onChange={(event) => set('q', event.currentTarget.value || undefined)}
+          onChange={(value) => set('q', value || undefined)}
         />
         <Switch
           label="Defaults too"

@@ -1,4 +1,4 @@
-import { Code, Group, NativeSelect, Text, TextInput } from '@mantine/core';
+import { Code, Group, NativeSelect, Text } from '@mantine/core';
 import { IconSearch } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useDeferredValue, useMemo } from 'react';
@@ -6,6 +6,7 @@ import { useSearchParams } from 'react-router';
 import { requestJson } from '../../api/client';
 import type { ToolList } from '../../api/types';
 import { Page } from '../../components/Page';
+import { SearchField } from '../../components/SearchField';
 import { Empty, QueryState } from '../../components/states';
 import { useNow } from '../../components/time';
 import { useActivity } from '../../data/activity';
@@ -46,14 +47,14 @@ function Tools({ list }: { list: ToolList }) {
   return (
     <>
       <Group gap="xs" align="flex-end">
-        <TextInput
+        <SearchField
           className="grow"
           miw={200}
           label="Search"
           placeholder="Name, description, argument"
           leftSection={<IconSearch size={16} />}
           value={filters.text}
-          onChange={(event) => set('q', event.currentTarget.value)}
+          onChange={(text) => set('q', text)}
         />
         <NativeSelect
           label="Server"
