@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use crate::call_policy_args::CallPolicyArguments;
 use crate::mode_argument::ModeArgument;
 
 #[derive(Debug, Args)]
@@ -48,9 +49,8 @@ pub(crate) struct ToolSetArguments {
     /// An argument that models and clients do not see; its default is sent. May be repeated
     #[arg(long, value_name = "ARGUMENT", help_heading = "Arguments of the tool")]
     pub(crate) hidden: Vec<String>,
-    /// Whether arguments are checked before a call is sent
-    #[arg(long, value_name = "TRUE_OR_FALSE", help_heading = "Arguments of the tool")]
-    pub(crate) validate_arguments: Option<bool>,
+    #[command(flatten)]
+    pub(crate) calls: CallPolicyArguments,
     /// The name under which models see the tool
     #[arg(long, value_name = "NAME")]
     pub(crate) expose_as: Option<String>,
@@ -203,6 +203,8 @@ pub(crate) struct ServerSetArguments {
     /// Interval of listing the tools again
     #[arg(long, value_name = "DURATION")]
     pub(crate) poll_interval: Option<String>,
+    #[command(flatten)]
+    pub(crate) calls: CallPolicyArguments,
     /// Remove a field of the entry, such as `headers`; may be repeated
     #[arg(long, value_name = "FIELD")]
     pub(crate) unset: Vec<String>,

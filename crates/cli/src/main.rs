@@ -4,6 +4,7 @@
 mod args;
 mod backend;
 mod browser;
+mod call_policy_args;
 mod calls_args;
 mod commands;
 mod data_dir;

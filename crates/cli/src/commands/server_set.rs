@@ -107,7 +107,7 @@ fn patch(
     };
     let has = |key: &&&str| present.is_some_and(|present| present.contains_key(**key));
     unset.extend(replaced.iter().filter(has).map(|key| (*key).to_owned()));
-    Ok(with_unset(fields, &unset))
+    Ok(with_unset(fields.into_iter().chain(wanted.calls.fields(present)), &unset))
 }
 
 /// Options of the form `name` separator `value`.

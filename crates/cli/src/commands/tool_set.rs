@@ -83,7 +83,6 @@ fn patch(
         ("tools", texts(&wanted.tools, false)),
         ("max_depth", wanted.max_depth.map(|n| json!(n))),
         ("arguments", arguments),
-        ("validate_arguments", wanted.validate_arguments.map(|checks| json!(checks))),
         ("expose_as", text(&wanted.expose_as)),
         ("mode", wanted.mode.map(|mode| json!(AdmissionMode::from(mode).as_str()))),
         ("enabled", enabled),
@@ -98,6 +97,7 @@ fn patch(
         ("state", text(&wanted.state)),
         (states, texts(&wanted.applicable_state, wanted.no_applicable_state)),
     ];
+    let fields = fields.into_iter().chain(wanted.calls.fields(present));
     let fields = with_unset(fields, &wanted.unset);
     if fields.get("arguments").is_some_and(Value::is_null) {
         refuse_release(present, &wanted.remove_argument)?;
