@@ -124,7 +124,7 @@ test("every tool has its switch and the reason for its state; what a change does
 });
 
 test("all that match a search are switched together, in one step", async () => {
-  await page.getByLabel("Search").fill("numbers local");
+  await page.getByLabel("Search").pressSequentially("numbers local", { delay: 20 });
   await page.getByText("2 of 8 match").waitFor();
   assert.match(page.url(), /q=numbers/);
   await page.getByRole("button", { name: "Switch off all 2 that match" }).click();
