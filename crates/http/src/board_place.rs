@@ -20,7 +20,9 @@ pub struct BoardPlace {
 }
 
 /// What is done with the board before it serves requests.
-struct Preparation(Box<dyn FnOnce(&Arc<Board>) + Send>);
+struct Preparation(Box<Prepare>);
+
+type Prepare = dyn FnOnce(&Arc<Board>) + Send;
 
 impl std::fmt::Debug for Preparation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -217,14 +217,14 @@ async fn look_at_server(server: &ServerPlan, options: &ConnectOptions) -> Server
     let accounts = ServerAccounts::read(&server.spec, options.sign_ins.as_ref()).await;
     let options = match &accounts {
         None => options.clone(),
-        Some(accounts) => match accounts.options(options) {
-            Some(options) => options,
-            None => {
+        Some(accounts) => {
+            let Some(options) = accounts.options(options) else {
                 let (why, hint) = accounts.why_unlisted(server.spec.name.as_str());
                 let says = format!("{accounts}; {why}");
                 return away(Finding { hint: Some(hint), ..Finding::warning(subject, says) });
-            }
-        },
+            };
+            options
+        }
     };
     match connect(&server.spec, &options, limit).await {
         Ok((connection, list)) => {
@@ -239,7 +239,8 @@ async fn look_at_server(server: &ServerPlan, options: &ConnectOptions) -> Server
                 says.push_str(&most.to_string());
             }
             if let Some(accounts) = &accounts {
-                says.push_str(&format!(", {accounts}"));
+                says.push_str(", ");
+                says.push_str(&accounts.to_string());
             }
             let mut findings = vec![Finding::well(subject, says)];
             findings.extend(look_at_definitions(server, &list));
