@@ -58,7 +58,7 @@ after(async () => {
 
 test("five thousand tools are searched and scrolled without a long task", async () => {
   await page.visit("/tools");
-  await page.getByText(`${COUNT} tools at revision`).waitFor();
+  await page.getByText(new RegExp(`^${COUNT} tools, \\d+ hidden at revision`)).waitFor();
   await page.evaluate(() => {
     globalThis.longest = 0;
     new PerformanceObserver((list) => {
@@ -66,7 +66,7 @@ test("five thousand tools are searched and scrolled without a long task", async 
     }).observe({ type: "longtask" });
   });
   await page.getByLabel("Search").pressSequentially("orders 4");
-  await page.getByText(/^\d+ of 5000 tools match/).waitFor();
+  await page.getByText(/^\d+ of \d+ tools match/).waitFor();
   await page.getByLabel("Search").fill("");
   const list = page.getByRole("region", { name: "Tools" });
   await list.evaluate(async (element) => {

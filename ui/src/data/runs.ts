@@ -99,7 +99,10 @@ async function readCall(body: ReadableStream<Uint8Array>, onChange: (change: Par
         logs.push(typeof value.text === 'string' ? value.text : JSON.stringify(value.data ?? value));
         onChange({ logs: logs.slice(-200) });
       } else if (event === 'done') done = value as unknown as CallView;
-      else if (event === 'error') failure = problemOf(Number(value.status ?? 500), value);
+      else if (event === 'error') {
+        const problem = (value.problem ?? value) as { status?: number };
+        failure = problemOf(problem.status ?? 500, problem);
+      }
     },
   });
   const reader = body.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>).getReader();

@@ -13,6 +13,7 @@ import { bytes, duration, useNow } from '../../components/time';
 import { useActivity } from '../../data/activity';
 import { useBoardEvents } from '../../data/live';
 import { Timeline } from './Timeline';
+import { Waiting } from './Waiting';
 
 const OUTCOMES = [
   'ok',
@@ -108,16 +109,13 @@ function Overview() {
   const now = useNow();
   const samples = [...activity.values()].flatMap((each) => each.samples).filter(({ at }) => now - at < 300_000);
   const errors = samples.filter(({ isError }) => isError).length;
-  const inFlight = [...activity.values()].reduce((sum, each) => sum + each.inFlight, 0);
   return (
     <SimpleGrid cols={{ base: 1, md: 3 }}>
       <Paper withBorder p="sm">
         <Text size="xs" c="dimmed">
           In flight
         </Text>
-        <Text size="xl" fw={700} role="status">
-          {inFlight}
-        </Text>
+        <Waiting />
       </Paper>
       <Paper withBorder p="sm">
         <Text size="xs" c="dimmed">

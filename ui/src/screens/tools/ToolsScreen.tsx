@@ -3,7 +3,7 @@ import { IconSearch } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useDeferredValue, useMemo } from 'react';
 import { useSearchParams } from 'react-router';
-import { requestJson } from '../../api/client';
+import { client, unwrap } from '../../api/client';
 import type { ToolList } from '../../api/types';
 import { Page } from '../../components/Page';
 import { SearchField } from '../../components/SearchField';
@@ -18,7 +18,7 @@ import { ToolTable } from './ToolTable';
 const useAllTools = () =>
   useQuery({
     queryKey: ['tools', 'all'],
-    queryFn: ({ signal }) => requestJson<ToolList>('/api/v1/tools?all=true', { signal }),
+    queryFn: ({ signal }) => unwrap(client.GET('/api/v1/tools', { params: { query: { all: true } }, signal })),
   });
 
 function Tools({ list }: { list: ToolList }) {
@@ -43,6 +43,7 @@ function Tools({ list }: { list: ToolList }) {
       },
       { replace: true },
     );
+  const hidden = rows.filter(({ state }) => state === 'hidden').length;
   const servers = [...new Set(rows.map(({ server }) => server))].sort();
   return (
     <>
@@ -76,8 +77,10 @@ function Tools({ list }: { list: ToolList }) {
         />
       </Group>
       <Text size="sm" c="dimmed" role="status">
-        {shown.length === rows.length ? `${rows.length} tools` : `${shown.length} of ${rows.length} tools match`} at
-        revision {list.revision}
+        {shown.length === rows.length
+          ? `${rows.length - hidden} tools${hidden === 0 ? '' : `, ${hidden} hidden`}`
+          : `${shown.length} of ${rows.length} tools match`}{' '}
+        at revision {list.revision}
       </Text>
       {rows.length === 0 ? (
         <Empty title="There are no tools yet" command="switchboard server add NAME --url URL">

@@ -19,7 +19,29 @@ const list = {
     tool('shop.buy', { description: 'Orders an article' }),
     tool('shop.find', { input_schema: { properties: { article_number: {} } } }),
     tool('wiki.read', { available: false }),
-    tool('wiki.drop', { hidden: { reason: 'denied', by: 'tool_denylist' } }),
+    tool('wiki.drop'),
+  ],
+  hidden: [
+    {
+      name: 'wiki.drop',
+      server: 'wiki',
+      tool: 'drop',
+      title: null,
+      description: null,
+      reason: 'denied',
+      by: 'the deny list',
+      hint: 'Edit it',
+    },
+    {
+      name: 'wiki.off',
+      server: 'wiki',
+      tool: 'off',
+      title: null,
+      description: null,
+      reason: 'disabled',
+      by: 'enabled: false',
+      hint: null,
+    },
   ],
   quarantined: [{ server: 'wiki', tool: 'bad', reason: 'its schema is not valid' }],
 } as unknown as ToolList;
@@ -43,14 +65,15 @@ test('the search covers names, descriptions and arguments, and needs every word'
 });
 
 test('servers, toolsets and states filter together with the search', () => {
-  expect(names({ server: 'wiki' })).toEqual(['wiki.read', 'wiki.drop', 'wiki.bad']);
-  expect(names({ server: 'wiki', state: 'hidden' })).toEqual(['wiki.drop', 'wiki.bad']);
+  expect(names({ server: 'wiki' })).toEqual(['wiki.read', 'wiki.drop', 'wiki.off', 'wiki.bad']);
+  expect(names({ server: 'wiki', state: 'hidden' })).toEqual(['wiki.drop', 'wiki.off', 'wiki.bad']);
   expect(names({ toolset: 'buying' })).toEqual(['shop.buy']);
 });
 
 test('what is hidden or away says why', () => {
   const why = Object.fromEntries(rowsOf(list).map(({ name, why }) => [name, why]));
   expect(why['wiki.read']).toBe('wiki is not connected');
-  expect(why['wiki.drop']).toBe('denied · tool_denylist');
+  expect(why['wiki.drop']).toBe('the deny list. Edit it');
+  expect(why['wiki.off']).toBe('enabled: false');
   expect(why['wiki.bad']).toBe('its schema is not valid');
 });

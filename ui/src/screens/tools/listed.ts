@@ -1,12 +1,6 @@
 /** The rows of the table of tools, and which of them match. Pure. */
 import type { ToolList, ToolsetList, ToolView } from '../../api/types';
 
-/** Why a tool is not offered to anybody. */
-export interface Hidden {
-  reason: string;
-  by?: string | null;
-}
-
 export interface Row {
   name: string;
   server: string;
@@ -25,18 +19,20 @@ export interface Filters {
   state: string;
 }
 
-type Listed = ToolView & { hidden?: Hidden | null };
-
 export function rowsOf(list: ToolList): Row[] {
-  const rows = (list.tools as Listed[]).map((tool): Row => {
-    const state = tool.hidden ? 'hidden' : tool.available ? 'available' : 'away';
-    const why = tool.hidden
-      ? [tool.hidden.reason, tool.hidden.by].filter(Boolean).join(' · ')
-      : tool.available
-        ? undefined
-        : `${tool.server} is not connected`;
-    return row(tool.name, tool.server, tool.description ?? tool.title ?? '', state, why, tool);
+  const hidden = new Map((list.hidden ?? []).map((tool) => [tool.name, tool]));
+  const why = ({ by, hint }: { by: string; hint: string | null }) => (hint === null ? by : `${by}. ${hint}`);
+  const rows = list.tools.map((tool): Row => {
+    const hiding = hidden.get(tool.name);
+    hidden.delete(tool.name);
+    const description = tool.description ?? tool.title ?? '';
+    if (hiding !== undefined) return row(tool.name, tool.server, description, 'hidden', why(hiding), tool);
+    if (tool.available) return row(tool.name, tool.server, description, 'available', undefined, tool);
+    return row(tool.name, tool.server, description, 'away', `${tool.server} is not connected`, tool);
   });
+  for (const tool of hidden.values()) {
+    rows.push(row(tool.name, tool.server, tool.description ?? tool.title ?? '', 'hidden', why(tool)));
+  }
   const known = new Set(rows.map(({ name }) => name));
   for (const { server, tool, reason } of list.quarantined) {
     const name = tool === null ? server : `${server}.${tool}`;
