@@ -29,6 +29,6 @@ export const queryClient = new QueryClient({
 /** Forgets the key and everything that was read with it. */
 export function signOut(): void {
   setApiKey(null);
-  queryClient.clear();
+  void queryClient.resetQueries();
   eventStream.restart();
 }
