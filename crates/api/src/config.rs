@@ -60,3 +60,15 @@ pub struct RefusedConfigView {
     pub at_ms: i64,
     pub errors: Vec<FieldError>,
 }
+
+/// The outcome of reading the configuration again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ReloadView {
+    /// `applied`, `unchanged`, or `refused`: then the configuration before it stays in force.
+    #[schema(pattern = "^(applied|unchanged|refused)$")]
+    pub outcome: String,
+    /// The number of the configuration in force.
+    pub revision: u64,
+    /// Why the configuration was refused.
+    pub errors: Vec<FieldError>,
+}

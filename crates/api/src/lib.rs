@@ -36,7 +36,7 @@ pub use call::{
 pub use call_stream::{
     CallEvent, CallLog, CallProblem, CallProgress, CallStarted, CallStreamEvent,
 };
-pub use config::{ConfigOriginView, ConfigValueView, ConfigView, RefusedConfigView};
+pub use config::{ConfigOriginView, ConfigValueView, ConfigView, RefusedConfigView, ReloadView};
 pub use content_check::{
     ChatMessageAnswer, ContentCheckDeclaration, ContentCheckList, ContentCheckView,
 };
@@ -57,14 +57,15 @@ pub use rendering::{
     RenderingView, RewriteView, TokenBasis, TokenCost, ToolRendering, ToolRenderings,
 };
 pub use server::{
-    Readiness, ServerAuth, ServerDeclaration, ServerDetail, ServerList, ServerView,
-    SessionProcesses, StoreTrouble,
+    LogLine, Readiness, ServerAuth, ServerDeclaration, ServerDetail, ServerList, ServerLog,
+    ServerTrial, ServerView, SessionProcesses, StoreTrouble, TrialStep,
 };
 pub use session::{
     Bindings, CurrentRevision, NewSession, OwnServerBody, OwnServerView, OwnTransport,
     RegistrySnapshot, RevisionEvent, SessionChange, SessionClientView, SessionCopy, SessionEvent,
     SessionEventData, SessionList, SessionPreview, SessionTool, SessionTools, SessionToolset,
-    SessionToolsets, SessionView, Switch, TokenChange, ToolStandingView, ToolsetList, ToolsetView,
+    SessionToolsets, SessionView, Switch, TokenChange, ToolStandingView, ToolsetDetail,
+    ToolsetList, ToolsetMembers, ToolsetRules, ToolsetView,
 };
 pub use source::{LeftOutView, SourceList, SourceServerView, SourceView};
 pub use statistics::{

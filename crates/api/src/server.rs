@@ -202,6 +202,58 @@ pub struct ServerDetail {
     pub etag: Option<String>,
 }
 
+/// The outcome of trying a server that is not configured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ServerTrial {
+    /// Whether the server was connected and listed its tools.
+    pub ok: bool,
+    /// What was tried, in this order; the last one failed if `ok` is false.
+    pub steps: Vec<TrialStep>,
+    /// `legacy` for the session era of MCP or `modern` for the stateless era.
+    #[schema(required)]
+    pub era: Option<String>,
+    /// The negotiated protocol version.
+    #[schema(required)]
+    pub protocol: Option<String>,
+    #[schema(required)]
+    pub reported_name: Option<String>,
+    #[schema(required)]
+    pub reported_version: Option<String>,
+    /// The names of its tools.
+    pub tools: Vec<String>,
+    /// Tools that it lists and that cannot be used, with the reasons.
+    pub quarantined: Vec<String>,
+}
+
+/// One step of trying a server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TrialStep {
+    /// `address`: the egress check. `connection`: connecting and listing.
+    pub name: String,
+    pub ok: bool,
+    /// How long it took.
+    #[schema(required)]
+    pub ms: Option<u64>,
+    /// Why it failed.
+    #[schema(required)]
+    pub detail: Option<String>,
+    /// How to repair that.
+    #[schema(required)]
+    pub hint: Option<String>,
+}
+
+/// The end of what a server has written to its standard error output.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ServerLog {
+    pub lines: Vec<LogLine>,
+}
+
+/// One line of a log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LogLine {
+    pub text: String,
+}
+
 /// The response of `/readyz`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Readiness {

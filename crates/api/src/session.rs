@@ -406,6 +406,44 @@ pub struct ToolsetView {
     pub members: Vec<String>,
 }
 
+/// One toolset.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ToolsetDetail {
+    pub name: String,
+    pub description: String,
+    /// When a model should enable it.
+    #[schema(required)]
+    pub when_to_use: Option<String>,
+    /// The canonical names of its tools.
+    pub members: Vec<String>,
+    /// The cost of its tools in tokens, by provider.
+    pub tokens: BTreeMap<String, usize>,
+    /// The rules of the configuration that it is made by; `null` for a toolset of a server, and for clients.
+    #[schema(required)]
+    pub rules: Option<ToolsetRules>,
+}
+
+/// Which tools a toolset has.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ToolsetRules {
+    /// `tool` or `server.tool`, as names or patterns with `*` and `?`.
+    #[serde(default)]
+    pub tools: Vec<String>,
+    /// Servers whose tools are all members.
+    #[serde(default)]
+    pub servers: Vec<String>,
+}
+
+/// The tools that a toolset would have.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ToolsetMembers {
+    /// The canonical names of the tools.
+    pub members: Vec<String>,
+    /// Their cost in tokens, by provider.
+    pub tokens: BTreeMap<String, usize>,
+}
+
 /// All toolsets, and the default exposure of MCP clients.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct ToolsetList {

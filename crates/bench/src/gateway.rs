@@ -1,6 +1,7 @@
 //! The overhead of the gateway per call, compared with a direct call and a bare proxy in the same run on the same
 //! machine.
 
+mod api;
 mod calls;
 mod contest;
 mod fixed;
@@ -38,6 +39,7 @@ pub(crate) async fn measure(program: &Path) -> anyhow::Result<()> {
     calls::many_connections(&cast, &mut out).await?;
     drop(gateway);
     lists::measure(program, &upstream, directory.path(), &mut out).await?;
+    api::measure(program, &upstream, directory.path(), &mut out).await?;
     memory::measure(program, &upstream, directory.path(), &mut out).await
 }
 
@@ -49,6 +51,13 @@ pub(crate) async fn measure_calls(program: &Path) -> anyhow::Result<()> {
     let gateway = calling(program, &upstream, directory.path())?;
     let cast = Cast { upstream: &upstream, proxy: &proxy, gateway: &gateway };
     calls::many_connections(&cast, &mut std::io::stdout()).await
+}
+
+/// Measures lists and renderings of the HTTP API only.
+pub(crate) async fn measure_api(program: &Path) -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let upstream = Process::peer(&["upstream"])?;
+    api::measure(program, &upstream, directory.path(), &mut std::io::stdout()).await
 }
 
 /// Starts a gateway in front of servers of each era and of both.

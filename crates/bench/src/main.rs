@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use anyhow::{Context, bail, ensure};
 use tokio::runtime::Builder;
 
-const USAGE: &str = "usage: switchboard-bench [gateway | gateway-calls | gateway-instructions | turns] PATH_TO_SWITCHBOARD, or switchboard-bench access | render | sessions | parsing";
+const USAGE: &str = "usage: switchboard-bench [gateway | gateway-api | gateway-calls | gateway-instructions | turns] PATH_TO_SWITCHBOARD, or switchboard-bench access | render | sessions | parsing";
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -43,6 +43,10 @@ fn main() -> anyhow::Result<()> {
         ["render"] => show(render::measure()?),
         ["access"] => show(access::measure()?),
         ["sessions"] => show(as_the_gateway()?.block_on(sessions::measure())?),
+        ["gateway-api", program] => {
+            let program = built(program)?;
+            one_thread()?.block_on(gateway::measure_api(&program))
+        }
         ["gateway-calls", program] => {
             let program = built(program)?;
             one_thread()?.block_on(gateway::measure_calls(&program))

@@ -107,6 +107,12 @@ answers! {
     UnknownRunningCall 404 "No such call waits or runs, or it is not yours." {
         unknown_call: "no call '0190f3c2' waits or runs",
     }
+    UnknownToolset 404 "There is no such toolset, or these credentials may not see it." {
+        unknown_toolset: "there is no toolset 'mial'",
+    }
+    TrialsBusy 409 "Too many servers are being tried." {
+        busy: "too many servers are being tried now; try again in a moment",
+    }
     UnknownSession 404 "There is no such session, or it is not yours." {
         unknown_session: "there is no session 'work'",
     }

@@ -98,7 +98,7 @@ fn needed_role(method: &Method, path: &str) -> Option<Role> {
     let parts: Vec<_> = path.trim_end_matches('/').split('/').skip(1).collect();
     let is_about_configuration = matches!(
         *parts,
-        ["api", "v1", "config" | "sources", ..]
+        ["api", "v1", "config" | "sources" | "server-tests", ..]
             | ["api", "v1", "tools", _, "declaration", ..]
             | ["api", "v1", "servers", _, ..]
     );
@@ -192,6 +192,11 @@ mod tests {
             (Method::DELETE, "/api/v1/servers/a", Some(Role::Admin)),
             (Method::POST, "/api/v1/servers/a/reconnect", Some(Role::Operator)),
             (Method::GET, "/api/v1/config", Some(Role::Operator)),
+            (Method::GET, "/api/v1/config/schema", Some(Role::Operator)),
+            (Method::POST, "/api/v1/config/reload", Some(Role::Operator)),
+            (Method::POST, "/api/v1/server-tests", Some(Role::Operator)),
+            (Method::POST, "/api/v1/servers/a/refresh", Some(Role::Operator)),
+            (Method::GET, "/api/v1/servers/a/log", Some(Role::Operator)),
             (Method::GET, "/api/v1/sources", Some(Role::Operator)),
             (Method::GET, "/api/v1/providers", Some(Role::Client)),
             (Method::POST, "/api/v1/providers/a/sign-ins", Some(Role::Admin)),

@@ -1,11 +1,12 @@
 //! The configuration in force.
 
 use axum::Json;
+use serde_json::Value;
 use switchboard_api::{
-    ConfigOriginView, ConfigValueView, ConfigView, FieldError, RefusedConfigView,
+    ConfigOriginView, ConfigValueView, ConfigView, FieldError, RefusedConfigView, ReloadView,
 };
-use switchboard_config::{Setting, SourceLocation};
-use switchboard_runtime::{ConfigError, ConfigFault, RefusedConfig};
+use switchboard_config::{Setting, SourceLocation, json_schema};
+use switchboard_runtime::{ConfigError, ConfigFault, RefusedConfig, ReloadOutcome};
 
 use crate::answers::Guarded;
 use crate::entry_edit::pointer;
@@ -34,6 +35,42 @@ pub(crate) async fn show(ReadyConfig(config): ReadyConfig) -> Json<ConfigView> {
         warnings,
         refused: state.refused.as_ref().map(refused),
     })
+}
+
+/// Get the schema of the configuration
+///
+/// The JSON Schema of the configuration file, for editors. Needs the role operator.
+#[utoipa::path(
+    get,
+    path = "/api/v1/config/schema",
+    operation_id = "getConfigSchema",
+    tag = "config",
+    responses((status = 200, description = "The schema.", body = Object), Guarded)
+)]
+pub(crate) async fn schema() -> Json<Value> {
+    Json(json_schema())
+}
+
+/// Read the configuration again
+///
+/// Applies the file as it is now, or keeps the configuration in force if it is refused. The board does this by itself when the file
+/// changes. Needs the role operator.
+#[utoipa::path(
+    post,
+    path = "/api/v1/config/reload",
+    operation_id = "reloadConfig",
+    tag = "config",
+    responses((status = 200, description = "The outcome.", body = ReloadView), Guarded)
+)]
+pub(crate) async fn reload(ReadyConfig(config): ReadyConfig) -> Json<ReloadView> {
+    let outcome = match config.reload().await {
+        ReloadOutcome::Applied => "applied",
+        ReloadOutcome::Unchanged => "unchanged",
+        ReloadOutcome::Refused(_) => "refused",
+    };
+    let state = config.state();
+    let errors = state.refused.as_ref().map(|it| refused(it).errors).unwrap_or_default();
+    Json(ReloadView { outcome: outcome.into(), revision: state.revision, errors })
 }
 
 fn value(setting: Setting) -> ConfigValueView {

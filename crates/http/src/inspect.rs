@@ -1,8 +1,9 @@
 //! Lists of servers and tools.
 
 use axum::Json;
-use axum::extract::Extension;
-use axum::http::StatusCode;
+use axum::extract::{Extension, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
 use serde::Deserialize;
 use switchboard_api::{ServerList, ToolList, ToolView};
 use switchboard_auth::Principal;
@@ -10,10 +11,12 @@ use switchboard_sessions::{ApiTools, SessionService};
 
 use crate::answers::{BadRequest, Guarded, UnknownTool};
 use crate::extract::{FromPath, FromQuery};
+use crate::made_answers::{AnswerKey, AnswerStamp, ToolAudience};
 use crate::present;
 use crate::present_absence::hidden_tools;
 use crate::problem::ProblemResponse;
 use crate::ready::{Ready, ReadySessions};
+use crate::server_state::Shared;
 
 /// Names a tool.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -67,32 +70,42 @@ pub(crate) async fn servers(
     path = "/api/v1/tools",
     operation_id = "listTools",
     tag = "tools",
-    params(ToolsQuery),
+    params(ToolsQuery, ("If-None-Match" = Option<String>, Header, description = "The `ETag` of the version that the client has.")),
     responses(
         (
             status = 200,
             description = "The catalog.",
             body = ToolList,
+            headers(("etag" = String, description = "The version of the answer.")),
             links(
                 ("one" = (operation_id = "getTool", parameters(("name" = "$response.body#/tools/0/name")))),
                 ("call" = (operation_id = "callTool", parameters(("name" = "$response.body#/tools/0/name"))))
             )
         ),
+        (status = 304, description = "The client has the present version, which `If-None-Match` names."),
         Guarded,
         BadRequest,
     )
 )]
 pub(crate) async fn tools(
+    State(shared): State<Shared>,
     Ready(board): Ready,
     ReadySessions(sessions): ReadySessions,
     Extension(principal): Extension<Principal>,
     FromQuery(ToolsQuery { all }): FromQuery<ToolsQuery>,
-) -> Json<ToolList> {
-    let mut list = present::tools(&board);
-    list.tools.retain(|tool| may_reach(&sessions, &principal, &tool.name));
-    list.quarantined.retain(|_| principal.oversees());
-    list.hidden = (all && principal.oversees()).then(|| hidden_tools(&board));
-    Json(list)
+    headers: HeaderMap,
+) -> Response {
+    let oversees = principal.oversees();
+    let all = all && oversees;
+    let key = AnswerKey::Tools { audience: ToolAudience::of(&principal), all };
+    let answer = shared.answers.get_or_make(key, AnswerStamp::of_board(&board), || {
+        let mut list = present::tools(&board);
+        list.tools.retain(|tool| may_reach(&sessions, &principal, &tool.name));
+        list.quarantined.retain(|_| oversees);
+        list.hidden = all.then(|| hidden_tools(&board));
+        list
+    });
+    answer.respond(&headers)
 }
 
 /// Whether a principal may reach a tool. `gateway.deny_toolsets` hides tools from clients everywhere, and its access from

@@ -1,8 +1,9 @@
 //! Tools as several providers get them, side by side.
 
 use axum::Json;
-use axum::extract::Extension;
-use axum::http::StatusCode;
+use axum::extract::{Extension, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
 use serde::Deserialize;
 use switchboard_api::{
     RendererList, RendererView, RenderingList, RewriteView, ToolRendering, ToolRenderings,
@@ -14,10 +15,12 @@ use switchboard_render::{NamedTool, Provider, render_tool};
 use crate::answers::{BadRequest, Guarded, StoreFailed, UnknownSession, UnknownTool};
 use crate::extract::{FromPath, FromQuery};
 use crate::inspect::{ToolName, finds_tool, may_reach, unknown_tool};
+use crate::made_answers::{AnswerKey, AnswerStamp, SessionKey};
 use crate::present_sessions as present;
 use crate::problem::ProblemResponse;
 use crate::ready::{Ready, ReadySessions};
 use crate::render_targets::{ProviderNames, providers_of};
+use crate::server_state::Shared;
 use crate::sessions::{SessionId, SessionPath};
 
 /// Selects renderings.
@@ -39,9 +42,15 @@ pub(crate) struct RenderingsQuery {
     path = "/api/v1/sessions/{id}/renderings",
     operation_id = "listRenderings",
     tag = "sessions",
-    params(SessionId, RenderingsQuery),
+    params(SessionId, RenderingsQuery, ("If-None-Match" = Option<String>, Header, description = "The `ETag` of the version that the client has.")),
     responses(
-        (status = 200, description = "The renderings, in the order of the request.", body = RenderingList),
+        (
+            status = 200,
+            description = "The renderings, in the order of the request.",
+            body = RenderingList,
+            headers(("etag" = String, description = "The version of the answer.")),
+        ),
+        (status = 304, description = "The client has the present version, which `If-None-Match` names."),
         Guarded,
         BadRequest,
         UnknownSession,
@@ -49,18 +58,27 @@ pub(crate) struct RenderingsQuery {
     )
 )]
 pub(crate) async fn of_session(
+    State(shared): State<Shared>,
     meant: SessionPath,
     FromQuery(query): FromQuery<RenderingsQuery>,
-) -> Result<Json<RenderingList>, ProblemResponse> {
+    headers: HeaderMap,
+) -> Result<Response, ProblemResponse> {
     let providers = providers_of(query.providers.as_deref(), &Provider::ALL)?;
     let (now, session) = (meant.now(), meant.session);
+    let key =
+        AnswerKey::Renderings { session: SessionKey::of(&session), providers: providers.clone() };
+    let (stamp, answers) = (AnswerStamp::of_view(&now), shared.answers.clone());
+    if let Some(answer) = answers.get(&key, stamp) {
+        return Ok(answer.respond(&headers));
+    }
     in_background(move || {
         let rendered =
             |provider: Provider| present::rendering(&session, &now, provider, true, None);
-        RenderingList {
+        let make = || RenderingList {
             tools_revision: now.revision,
             renderings: providers.into_iter().map(rendered).collect(),
-        }
+        };
+        answers.get_or_make(key, stamp, make).respond(&headers)
     })
     .await
 }
@@ -101,11 +119,13 @@ pub(crate) async fn of_tool(
     let shown = entry.and_then(|entry| entry.name.as_deref().map(str::to_owned));
     let shown = shown.unwrap_or_else(|| tool.name.tool().to_owned());
     let revision = snapshot.catalog().revision();
-    in_background(move || ToolRenderings {
-        name: tool.name.to_string(),
-        revision,
-        input_schema: tool.descriptor.input_schema.parse(),
-        renderings: providers.into_iter().map(|to| tool_rendering(&tool, &shown, to)).collect(),
+    in_background(move || {
+        Json(ToolRenderings {
+            name: tool.name.to_string(),
+            revision,
+            input_schema: tool.descriptor.input_schema.parse(),
+            renderings: providers.into_iter().map(|to| tool_rendering(&tool, &shown, to)).collect(),
+        })
     })
     .await
 }
@@ -178,8 +198,8 @@ fn about(provider: Provider) -> &'static str {
 /// Counting the tokens of many tools takes long: it must not block the async runtime.
 async fn in_background<T: Send + 'static>(
     make: impl FnOnce() -> T + Send + 'static,
-) -> Result<Json<T>, ProblemResponse> {
-    tokio::task::spawn_blocking(make).await.map(Json).map_err(|error| {
+) -> Result<T, ProblemResponse> {
+    tokio::task::spawn_blocking(make).await.map_err(|error| {
         tracing::error!(%error, "a rendering failed");
         let detail = "the tools could not be rendered: an internal error of Switchboard";
         ProblemResponse::new("internal_error", StatusCode::INTERNAL_SERVER_ERROR, detail)

@@ -25,6 +25,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tower_http::compression::{CompressionLayer, CompressionLevel};
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -45,9 +46,9 @@ use crate::{
     accounts, agents, api_docs, authorize, board_events, call_records, call_statistics,
     call_stream, calls, config, connect, connect_browser, connect_identity, content_checks,
     declarations, health, history, inspect, keys, mcp, me, openapi, problem, provider_accounts,
-    providers, renderings, server_entries, session_events, session_preview, session_render,
-    session_tools, sessions, sources, tooling_gateway, trustgraph, trustgraph_socket, turns,
-    workbench,
+    providers, renderings, server_care, server_entries, session_events, session_preview,
+    session_render, session_tools, sessions, sources, tooling_gateway, toolset_detail, trustgraph,
+    trustgraph_socket, turns, workbench,
 };
 
 /// The maximum size of a request body of the API.
@@ -85,6 +86,8 @@ fn api(shared: &Shared) -> Router<Shared> {
         .fallback(workbench::serve)
         .method_not_allowed_fallback(problem::method_not_allowed)
         .layer(DefaultBodyLimit::max(MAX_CONVERSATION_BYTES))
+        // Not event streams, and not what is compressed already.
+        .layer(CompressionLayer::new().gzip(true).quality(CompressionLevel::Fastest))
         .layer(axum::middleware::from_fn_with_state(shared.clone(), bound_bodies))
 }
 
@@ -97,6 +100,9 @@ pub(crate) fn documented_routes() -> OpenApiRouter<Shared> {
         .routes(routes!(inspect::servers))
         .routes(routes!(server_entries::show, server_entries::put, server_entries::delete))
         .routes(routes!(server_entries::reconnect))
+        .routes(routes!(server_care::refresh))
+        .routes(routes!(server_care::log))
+        .routes(routes!(server_care::test))
         .routes(routes!(sources::list))
         .routes(routes!(keys::list, keys::create))
         .routes(routes!(keys::show, keys::change, keys::revoke))
@@ -108,6 +114,8 @@ pub(crate) fn documented_routes() -> OpenApiRouter<Shared> {
         .routes(routes!(declarations::preview))
         .routes(routes!(declarations::check))
         .routes(routes!(config::show))
+        .routes(routes!(config::schema))
+        .routes(routes!(config::reload))
         .routes(routes!(calls::call))
         .routes(routes!(call_records::recent))
         .routes(routes!(call_records::export))
@@ -118,6 +126,8 @@ pub(crate) fn documented_routes() -> OpenApiRouter<Shared> {
         .routes(routes!(calls::result))
         .routes(routes!(content_checks::recent))
         .routes(routes!(sessions::toolsets))
+        .routes(routes!(toolset_detail::show))
+        .routes(routes!(toolset_detail::preview))
         .routes(routes!(sessions::list, sessions::create))
         .routes(routes!(sessions::show, sessions::change, sessions::end))
         .routes(routes!(sessions::bind))

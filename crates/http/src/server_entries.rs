@@ -41,7 +41,7 @@ const PROGRAM_KEYS: [&str; 7] =
 pub(crate) struct ConfiguredServer {
     /// The name of the server in the configuration.
     #[param(min_length = 1, max_length = 64, example = "demo")]
-    name: String,
+    pub(crate) name: String,
 }
 
 /// Show one server
@@ -177,7 +177,7 @@ pub(crate) async fn reconnect(
     servers.find(|server| server.name == name).map(Json).ok_or_else(|| unknown_server(&name))
 }
 
-fn unknown_server(name: &str) -> ProblemResponse {
+pub(crate) fn unknown_server(name: &str) -> ProblemResponse {
     let detail = format!("no server '{name}' is configured");
     ProblemResponse::new("unknown_server", StatusCode::NOT_FOUND, detail)
 }
@@ -319,8 +319,9 @@ pub fn server_detail(config: &LiveConfig, name: &str) -> Result<ServerDetail, Bo
 fn detail(config: &LiveConfig, name: &str) -> Result<ServerDetail, ProblemResponse> {
     let board = config.board();
     let view = present::servers(board).servers.into_iter().find(|server| server.name == name);
-    let server = view.ok_or_else(|| unknown_server(name))?;
+    let mut server = view.ok_or_else(|| unknown_server(name))?;
     let status = board.servers().into_iter().find(|(plan, _)| plan.spec.name.as_str() == name);
+    server.stderr = status.as_ref().and_then(|(_, status)| status.stderr.clone());
     let entry = match config.entry(LIST, name) {
         Ok(entry) => entry,
         // A server that comes from the environment alone has no entry.

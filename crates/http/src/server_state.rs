@@ -12,11 +12,15 @@ use crate::connections::ConnectionLimits;
 use crate::current_grants::CurrentGrants;
 use crate::current_host_policy::CurrentHostPolicy;
 use crate::event_feed::BoardEvents;
+use crate::made_answers::MadeAnswers;
 use crate::origin_check::HostPolicy;
 use crate::stream_auth::Leases;
 
 /// How many sockets of TrustGraph's clients may be open at the same time; further ones get 503.
 pub(crate) const MAX_TRUSTGRAPH_SOCKETS: usize = 256;
+
+/// How many servers that are not configured may be tried at the same time; further requests get 409.
+pub(crate) const MAX_SERVER_TRIALS: usize = 4;
 
 /// The parts that a server consists of.
 #[derive(Debug, Clone)]
@@ -46,8 +50,11 @@ pub(crate) struct Shared {
     pub(crate) body_within: Duration,
     pub(crate) leases: Arc<Leases>,
     pub(crate) events: Arc<BoardEvents>,
+    pub(crate) answers: Arc<MadeAnswers>,
     /// Limits the open sockets of TrustGraph's clients.
     pub(crate) trustgraph_sockets: Arc<Semaphore>,
+    /// Limits the servers that are being tried.
+    pub(crate) server_trials: Arc<Semaphore>,
 }
 
 impl Shared {
@@ -62,7 +69,9 @@ impl Shared {
             body_within: limits.body_within,
             leases: Arc::default(),
             events: Arc::default(),
+            answers: Arc::default(),
             trustgraph_sockets: Arc::new(Semaphore::new(MAX_TRUSTGRAPH_SOCKETS)),
+            server_trials: Arc::new(Semaphore::new(MAX_SERVER_TRIALS)),
         }
     }
 }

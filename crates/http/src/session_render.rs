@@ -1,7 +1,8 @@
 //! The tools of a session in the format of a provider.
 
 use axum::Json;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use switchboard_api::RenderingAnswer;
@@ -9,9 +10,11 @@ use switchboard_render::{Provider, UnknownRenderTarget};
 
 use crate::answers::{BadRequest, Guarded, StoreFailed, UnknownSession};
 use crate::extract::FromQuery;
+use crate::made_answers::{AnswerKey, AnswerStamp, SessionKey};
 use crate::present_sessions as present;
 use crate::problem::{ProblemResponse, bad_query};
 use crate::render_targets::ProviderName;
+use crate::server_state::Shared;
 use crate::sessions::{SessionId, SessionPath};
 
 /// Options of the rendering.
@@ -47,14 +50,18 @@ const MAX_REVISION: u64 = 9_007_199_254_740_991;
     path = "/api/v1/sessions/{id}/render",
     operation_id = "renderSession",
     tag = "sessions",
-    params(SessionId, RenderQuery),
+    params(SessionId, RenderQuery, ("If-None-Match" = Option<String>, Header, description = "The `ETag` of the version that the client has.")),
     responses(
         (
             status = 200,
             description = "The rendering, or only its tools.",
             body = RenderingAnswer,
-            headers(("x-tools-revision" = u64, description = "The revision that was rendered; with `bare` only."))
+            headers(
+                ("x-tools-revision" = u64, description = "The revision that was rendered; with `bare` only."),
+                ("etag" = String, description = "The version of the answer, without `bare` and `since`.")
+            )
         ),
+        (status = 304, description = "The client has the present version, which `If-None-Match` names."),
         Guarded,
         BadRequest,
         UnknownSession,
@@ -62,8 +69,10 @@ const MAX_REVISION: u64 = 9_007_199_254_740_991;
     )
 )]
 pub(crate) async fn render(
+    State(shared): State<Shared>,
     meant: SessionPath,
     FromQuery(query): FromQuery<RenderQuery>,
+    request_headers: HeaderMap,
 ) -> Result<Response, ProblemResponse> {
     let provider = query.provider.parse();
     let provider: Provider =
@@ -79,15 +88,27 @@ pub(crate) async fn render(
         let headers = [(header::CONTENT_TYPE, kind), (present::REVISION_HEADER, revision)];
         return Ok((headers, json).into_response());
     }
+    let (session, explain) = (SessionKey::of(&meant.session), query.explain);
+    let key = AnswerKey::Rendering { session, provider, explain };
+    let stamp = AnswerStamp::of_view(&now);
+    let answers = shared.answers.clone();
+    // What has changed since a revision depends on the steps that are still known.
+    let is_kept = query.since.is_none();
+    if let Some(answer) = answers.get(&key, stamp).filter(|_| is_kept) {
+        return Ok(answer.respond(&request_headers));
+    }
     // Counting the tokens of many tools takes long: it must not block the async runtime.
     let session = meant.session;
     let made = tokio::task::spawn_blocking(move || {
-        present::rendering(&session, &now, provider, query.explain, query.since)
+        let make = || present::rendering(&session, &now, provider, explain, query.since);
+        if is_kept {
+            return answers.get_or_make(key, stamp, make).respond(&request_headers);
+        }
+        Json(make()).into_response()
     });
-    let made = made.await.map_err(|error| {
+    made.await.map_err(|error| {
         tracing::error!(%error, ?provider, "the rendering of the tools of a session failed");
         let detail = "the tools could not be rendered: an internal error of Switchboard";
         ProblemResponse::new("internal_error", StatusCode::INTERNAL_SERVER_ERROR, detail)
-    })?;
-    Ok(Json(made).into_response())
+    })
 }

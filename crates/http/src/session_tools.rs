@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 
 use axum::Json;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use switchboard_api::{
     CallView, SessionCallBody, SessionChange, SessionTools, SessionToolsets, SessionView, Switch,
@@ -16,9 +19,11 @@ use crate::answers::{
     UnknownSession, UpstreamFailed,
 };
 use crate::extract::{FromBody, FromPath, FromQuery};
+use crate::made_answers::{AnswerKey, AnswerStamp, SessionKey};
 use crate::present_sessions as present;
 use crate::problem::ProblemResponse;
 use crate::ready::Ready;
+use crate::server_state::Shared;
 use crate::session_call;
 use crate::session_standing::all_session_tools;
 use crate::sessions::{ApplyQuery, Asker, SessionId, SessionPath};
@@ -67,9 +72,15 @@ pub(crate) struct AllToolsQuery {
     path = "/api/v1/sessions/{id}/tools",
     operation_id = "listSessionTools",
     tag = "sessions",
-    params(SessionId, AllToolsQuery),
+    params(SessionId, AllToolsQuery, ("If-None-Match" = Option<String>, Header, description = "The `ETag` of the version that the client has.")),
     responses(
-        (status = 200, description = "The tools.", body = SessionTools),
+        (
+            status = 200,
+            description = "The tools.",
+            body = SessionTools,
+            headers(("etag" = String, description = "The version of the answer.")),
+        ),
+        (status = 304, description = "The client has the present version, which `If-None-Match` names."),
         Guarded,
         BadRequest,
         UnknownSession,
@@ -77,15 +88,28 @@ pub(crate) struct AllToolsQuery {
     )
 )]
 pub(crate) async fn list(
+    State(shared): State<Shared>,
     Ready(board): Ready,
     meant: SessionPath,
     FromQuery(AllToolsQuery { all }): FromQuery<AllToolsQuery>,
-) -> Json<SessionTools> {
-    if all {
-        let sees_policy = meant.principal.oversees();
-        return Json(all_session_tools(&board, &meant.session, &meant.now(), sees_policy));
+    headers: HeaderMap,
+) -> Response {
+    let sees_policy = meant.principal.oversees();
+    let now = meant.now();
+    let make = || {
+        if all {
+            return all_session_tools(&board, &meant.session, &now, sees_policy);
+        }
+        present::session_tools(&board, &meant.session.id, &now)
+    };
+    // The state of servers of its own has no number that says when it has changed.
+    if meant.session.has_servers() {
+        return Json(make()).into_response();
     }
-    Json(present::session_tools(&board, &meant.session.id, &meant.now()))
+    let session = SessionKey::of(&meant.session);
+    let key = AnswerKey::SessionTools { session, all, sees_policy };
+    let stamp = AnswerStamp::of_session(&board, &now);
+    shared.answers.get_or_make(key, stamp, make).respond(&headers)
 }
 
 /// List the toolsets of a session

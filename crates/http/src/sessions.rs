@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::Extension;
-use axum::http::StatusCode;
+use axum::extract::{Extension, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
 use serde::Deserialize;
 use switchboard_api::{
     Bindings, FieldError, NewSession, OwnServerBody, RegistrySnapshot, SessionChange, SessionList,
@@ -23,9 +24,11 @@ use crate::answers::{
     TooManySessions, UnknownServer, UnknownSession, WrongShape,
 };
 use crate::extract::{FromBody, FromPath, FromQuery};
+use crate::made_answers::{AnswerKey, AnswerStamp};
 use crate::present_sessions as present;
 use crate::problem::{ProblemResponse, bad_query};
 use crate::ready::{Ready, ReadySessions, ReadyTurns};
+use crate::server_state::Shared;
 
 /// The maximum number of sessions in one response, if it is limited, and of characters of a text in the query.
 const MAX_LISTED: usize = 1000;
@@ -136,13 +139,28 @@ pub(crate) struct ServerOfSession {
     path = "/api/v1/toolsets",
     operation_id = "listToolsets",
     tag = "sessions",
-    responses((status = 200, description = "All toolsets.", body = ToolsetList), Guarded)
+    params(("If-None-Match" = Option<String>, Header, description = "The `ETag` of the version that the client has.")),
+    responses(
+        (
+            status = 200,
+            description = "All toolsets.",
+            body = ToolsetList,
+            headers(("etag" = String, description = "The version of the answer.")),
+        ),
+        (status = 304, description = "The client has the present version, which `If-None-Match` names."),
+        Guarded,
+    )
 )]
 pub(crate) async fn toolsets(
+    State(shared): State<Shared>,
     ReadySessions(sessions): ReadySessions,
     Extension(principal): Extension<Principal>,
-) -> Json<ToolsetList> {
-    Json(present::toolsets(&sessions, &principal.access))
+    headers: HeaderMap,
+) -> Response {
+    let key = AnswerKey::Toolsets(principal.access.tools());
+    let stamp = AnswerStamp::of_board(sessions.board());
+    let make = || present::toolsets(&sessions, &principal.access);
+    shared.answers.get_or_make(key, stamp, make).respond(&headers)
 }
 
 /// List the sessions
@@ -484,12 +502,12 @@ pub(crate) struct Asker {
     principal: Principal,
 }
 
-impl axum::extract::FromRequestParts<crate::server_state::Shared> for Asker {
+impl axum::extract::FromRequestParts<Shared> for Asker {
     type Rejection = ProblemResponse;
 
     async fn from_request_parts(
         parts: &mut axum::http::request::Parts,
-        shared: &crate::server_state::Shared,
+        shared: &Shared,
     ) -> Result<Self, ProblemResponse> {
         let ReadySessions(sessions) = ReadySessions::from_request_parts(parts, shared).await?;
         let ReadyTurns(turns) = ReadyTurns::from_request_parts(parts, shared).await?;
@@ -543,12 +561,12 @@ impl SessionPath {
     }
 }
 
-impl axum::extract::FromRequestParts<crate::server_state::Shared> for SessionPath {
+impl axum::extract::FromRequestParts<Shared> for SessionPath {
     type Rejection = ProblemResponse;
 
     async fn from_request_parts(
         parts: &mut axum::http::request::Parts,
-        shared: &crate::server_state::Shared,
+        shared: &Shared,
     ) -> Result<Self, ProblemResponse> {
         let asker = Asker::from_request_parts(parts, shared).await?;
         let FromPath(SessionId { id }) = FromPath::from_request_parts(parts, shared).await?;

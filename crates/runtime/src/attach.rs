@@ -102,7 +102,7 @@ impl Board {
 }
 
 /// The checks that need neither network nor other servers.
-fn check(spec: &AttachedServer, egress: &EgressPolicy) -> Result<(), AttachError> {
+pub(crate) fn check(spec: &AttachedServer, egress: &EgressPolicy) -> Result<(), AttachError> {
     let name = &spec.name;
     if !ServerName::is_valid(name.as_str()) || name.is_local() {
         let shown = name.as_str().chars().take(64).flat_map(char::escape_debug).collect();

@@ -43,7 +43,7 @@ impl Attachments {
     pub(crate) fn new(around: &ServerContext, egress: EgressPolicy) -> Self {
         let around = ServerContext {
             memory: Memory::ReadOnly,
-            options: options(&egress),
+            options: guarded_options(&egress),
             audience: Audience::Owner,
             ..around.clone()
         };
@@ -104,7 +104,7 @@ impl Attachments {
             return Vec::new();
         }
         self.egress = egress.clone();
-        self.around.options = options(egress);
+        self.around.options = guarded_options(egress);
         let before: Vec<_> = self.all.iter().map(|(name, it)| (name.clone(), it.clone())).collect();
         for (name, attached) in &before {
             let known = attached.server.listing().tools;
@@ -151,7 +151,7 @@ impl Attachments {
 
 /// No guard process and no sign-in store: attached servers are never child processes, and there is no interactive
 /// sign-in for them.
-fn options(egress: &EgressPolicy) -> ConnectOptions {
+pub(crate) fn guarded_options(egress: &EgressPolicy) -> ConnectOptions {
     ConnectOptions {
         http: HttpPool::guarded(egress.clone()),
         list_bounds: LIST_BOUNDS,

@@ -1,4 +1,4 @@
-//! Connects a server anew on request.
+//! Connects a server anew, or reads its lists again, on request.
 
 use std::time::Duration;
 
@@ -11,6 +11,17 @@ use crate::server::ServerStatus;
 const WAIT: Duration = Duration::from_secs(30);
 
 impl Board {
+    /// Makes a configured server list its tools, prompts and resources again. Returns whether there is such a server.
+    pub fn refresh_server(&self, name: &ServerName) -> bool {
+        let server = self.published.load().servers.get(name).cloned();
+        let is_known = server.is_some();
+        if let Some(server) = server {
+            server.suspect();
+            server.suspect_offers();
+        }
+        is_known
+    }
+
     /// Connects a configured server anew: now, and not after the pause of the next retry. Running calls end on the old
     /// connection. An attempt that runs already counts. Returns the status after the attempt, or after half a minute;
     /// `None` if there is no such server.

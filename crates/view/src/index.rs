@@ -7,13 +7,12 @@ use switchboard_model::{
     AccessRules, CanonicalName, NO_TOOLSET, Naming, Plan, ServerName, ServerPlan, denied_servers,
 };
 use switchboard_registry::{Catalog, CatalogTool};
-use wildmatch::WildMatch;
 
 use crate::access_tools::{AccessCache, AccessTools, grant_server, grant_unlisted};
 use crate::agent_tools::AgentTools;
 use crate::names::{Named, expose_among, expose_names};
 use crate::search::{Hit, Search};
-use crate::toolset::{Toolset, matches};
+use crate::toolset::{Toolset, membership};
 
 /// A tool and the name that clients see.
 #[derive(Debug, Clone)]
@@ -373,12 +372,7 @@ fn toolsets(tools: &[Arc<CatalogTool>], plan: &Plan) -> Vec<Toolset> {
         .toolsets
         .iter()
         .map(|set| {
-            let patterns: Vec<_> = set.tools.iter().map(|p| WildMatch::new(p)).collect();
-            let is_member = |tool: &CatalogTool| {
-                tool.toolset == set.name
-                    || set.servers.contains(tool.name.server())
-                    || patterns.iter().any(|pattern| matches(pattern, tool))
-            };
+            let is_member = membership(set);
             Toolset {
                 name: set.name.clone(),
                 description: set.description.clone(),

@@ -35,6 +35,6 @@ pub use server_toolsets::ServerToolsets;
 pub use snapshot::{read_declared, snapshot_tools};
 pub use standing::Standing;
 pub use tool_groups::ToolGroups;
-pub use toolset::Toolset;
+pub use toolset::{Toolset, toolset_members};
 pub use unmatched::{UnmatchedPattern, unmatched_patterns};
 pub use view::{Difference, Found, View, ViewKey};

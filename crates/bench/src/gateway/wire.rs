@@ -70,6 +70,11 @@ impl Connection {
         Ok((parts.status, parts.headers, body.collect().await?.to_bytes()))
     }
 
+    async fn get(&mut self) -> anyhow::Result<(StatusCode, HeaderMap, Bytes)> {
+        let (parts, body) = self.send(Method::GET, Bytes::new()).await?.into_parts();
+        Ok((parts.status, parts.headers, body.collect().await?.to_bytes()))
+    }
+
     /// Opens a session, adds its headers to later requests and returns its id.
     pub(crate) async fn initialize(&mut self) -> anyhow::Result<HeaderValue> {
         let session = HeaderName::from_static("mcp-session-id");
@@ -118,8 +123,19 @@ impl Connection {
 /// A repeated request and the check of its responses.
 #[derive(Debug, Clone)]
 pub(crate) enum Question {
-    Call { tool: String, text: String },
-    List { size: usize },
+    Call {
+        tool: String,
+        text: String,
+    },
+    List {
+        size: usize,
+    },
+    /// `GET` of a path of the API, whose response has a list of this length.
+    Get {
+        path: String,
+        list: &'static str,
+        size: usize,
+    },
 }
 
 impl Question {
@@ -127,13 +143,14 @@ impl Question {
         match self {
             Self::Call { .. } => "tools/call",
             Self::List { .. } => "tools/list",
+            Self::Get { .. } => "GET",
         }
     }
 
     fn message(&self, era: Era) -> Value {
         let mut params = match self {
             Self::Call { tool, text } => json!({"name": tool, "arguments": {"text": text}}),
-            Self::List { .. } => json!({}),
+            Self::List { .. } | Self::Get { .. } => json!({}),
         };
         if era == Era::Stateless {
             params["_meta"] = json!({
@@ -150,6 +167,10 @@ impl Question {
             let start: String = answer.to_string().chars().take(400).collect();
             format!("wrong answer to {self:?}: {start}")
         };
+        if let Self::Get { list, size, .. } = self {
+            let length = answer[list].as_array().map(Vec::len);
+            return if length == Some(*size) { Ok(()) } else { Err(wrong()) };
+        }
         let result = answer.get("result").filter(|_| answer["id"] == 7).ok_or_else(wrong)?;
         let is_finished = era == Era::Session || result["resultType"] == "complete";
         let is_right = match self {
@@ -159,6 +180,7 @@ impl Question {
             Self::List { size } => {
                 result["tools"].as_array().is_some_and(|tools| tools.len() == *size)
             }
+            Self::Get { .. } => false,
         };
         if is_finished && is_right { Ok(()) } else { Err(wrong()) }
     }
@@ -204,9 +226,27 @@ impl Client {
         Ok(client)
     }
 
+    /// Sends one request that creates something over the API.
+    pub(crate) async fn create(place: &Place, body: &'static str) -> anyhow::Result<()> {
+        let mut connection = Connection::open(place).await?;
+        let (status, _, answer) = connection.post(Bytes::from_static(body.as_bytes())).await?;
+        ensure!(
+            status == StatusCode::CREATED,
+            "POST {} was answered with {status}: {}",
+            place.path,
+            String::from_utf8_lossy(&answer)
+        );
+        Ok(())
+    }
+
     /// Sends the request once and checks the response.
     pub(crate) async fn ask(&mut self) -> anyhow::Result<()> {
-        let (status, _, body) = self.connection.post(self.body.clone()).await?;
+        let (status, _, body) = match self.question {
+            Question::Get { .. } => self.connection.get().await?,
+            Question::Call { .. } | Question::List { .. } => {
+                self.connection.post(self.body.clone()).await?
+            }
+        };
         if status == StatusCode::OK && body == self.right {
             return Ok(());
         }
