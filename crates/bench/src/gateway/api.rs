@@ -37,7 +37,7 @@ pub(crate) async fn measure(
     let board = Process::gateway(program, &directory, &config(&[tools]))?;
     create_session(&board).await?;
     for (path, list) in PATHS {
-        let question = || Question::Get { path: path.into(), list, size: TOOLS };
+        let question = || Question::Get { list, size: TOOLS };
         let place = Place { address: board.address.clone(), path: path.into() };
         let client = Client::of_fixed(&place, question()).await?;
         let file = directory.join("fixed.json");

@@ -132,7 +132,6 @@ pub(crate) enum Question {
     },
     /// `GET` of a path of the API, whose response has a list of this length.
     Get {
-        path: String,
         list: &'static str,
         size: usize,
     },
@@ -167,7 +166,7 @@ impl Question {
             let start: String = answer.to_string().chars().take(400).collect();
             format!("wrong answer to {self:?}: {start}")
         };
-        if let Self::Get { list, size, .. } = self {
+        if let Self::Get { list, size } = self {
             let length = answer[list].as_array().map(Vec::len);
             return if length == Some(*size) { Ok(()) } else { Err(wrong()) };
         }
