@@ -10,7 +10,7 @@ use switchboard_turns::NewTurn;
 
 use crate::failure::{EXIT_UNREACHABLE, Failure};
 use crate::remote::Remote;
-use crate::turn_news::{Event, News, Told, TurnNews};
+use crate::turn_news::{Event, FollowedTurn, News, Told};
 
 /// Longest silence before a reconnect; an instance sends something at least every 15 seconds.
 const LONGEST_SILENCE: Duration = Duration::from_mins(1);
@@ -38,7 +38,7 @@ pub(crate) async fn begin<'a>(
     session: &str,
     turn: &str,
     wanted: NewTurn,
-) -> Result<TurnNews<'a>, Failure> {
+) -> Result<FollowedTurn<'a>, Failure> {
     let path = ["sessions", session, "turns"];
     let response = match remote.post_for_events(&path, &wanted).await {
         Err(failure) if failure.kind() == "unreachable" => {

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use crate::failure::Failure;
 use crate::remote_turn;
 use crate::session_backend::{SessionBackend, found, local_caller};
-use crate::turn_news::{News, Told, TurnNews};
+use crate::turn_news::{FollowedTurn, News, Told};
 
 impl SessionBackend {
     pub(crate) async fn providers(&self) -> Result<ProviderList, Failure> {
@@ -30,7 +30,7 @@ impl SessionBackend {
         session: &str,
         id: &str,
         wanted: NewTurn,
-    ) -> Result<TurnNews<'_>, Failure> {
+    ) -> Result<FollowedTurn<'_>, Failure> {
         let wanted = NewTurn { id: Some(id.to_owned()), ..wanted };
         match self {
             Self::Remote(remote) => remote_turn::begin(remote, session, id, wanted).await,
@@ -76,7 +76,7 @@ struct TurnListener {
     waiting: VecDeque<Recorded>,
 }
 
-fn news(turn: Arc<LiveTurn>) -> TurnNews<'static> {
+fn news(turn: Arc<LiveTurn>) -> FollowedTurn<'static> {
     let listening =
         TurnListener { told: turn.follow(), turn, heard: 0, waiting: VecDeque::default() };
     let events = stream::unfold(listening, |mut listening| async move {

@@ -8,7 +8,7 @@ use switchboard_chat::{Part, Usage};
 use crate::failure::Failure;
 
 /// All events of one turn. Dropping the stream does not cancel the turn.
-pub(crate) type TurnNews<'a> = BoxStream<'a, Result<News, Failure>>;
+pub(crate) type FollowedTurn<'a> = BoxStream<'a, Result<News, Failure>>;
 
 /// An event or a change of the connection.
 #[derive(Debug)]

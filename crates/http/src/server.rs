@@ -93,6 +93,7 @@ fn api(shared: &Shared) -> Router<Shared> {
 
 /// The routes of the API document. The handler declares its path, method and documentation; the methods of one path belong
 /// into one `routes!`.
+#[expect(clippy::too_many_lines, reason = "one line for each path")]
 pub(crate) fn documented_routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::with_openapi(OpenApiDocument::openapi())
         .routes(routes!(me::show))

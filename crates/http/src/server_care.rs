@@ -107,7 +107,7 @@ async fn tried(board: &Arc<Board>, server: AttachedServer) -> ServerTrial {
             steps: vec![TrialStep {
                 ok: false,
                 detail: Some(error.to_string()),
-                hint: error.hint().map(|hint| hint.to_string()),
+                hint: error.hint().map(str::to_owned),
                 ..address
             }],
             ..nothing

@@ -86,11 +86,11 @@ fn check_name(name: &str) -> Result<(), Quarantine> {
     )))
 }
 
-type ToolRendering = (String, Vec<Rewrite>, Option<ArgumentMap>);
+type RenderedParts = (String, Vec<Rewrite>, Option<ArgumentMap>);
 
 /// The server's definition under its exposed name. MCP clients reject a whole list because of one schema that is not an
 /// object's, so that is checked.
-fn as_it_is(tool: &NamedTool<'_>) -> Result<ToolRendering, Quarantine> {
+fn as_it_is(tool: &NamedTool<'_>) -> Result<RenderedParts, Quarantine> {
     let descriptor = tool.descriptor;
     let schema = descriptor.input_schema.as_str();
     if is_too_deep(schema.as_bytes()) {
@@ -145,7 +145,7 @@ fn converted(
     provider: Provider,
     rules: Rules,
     tool: &NamedTool<'_>,
-) -> Result<ToolRendering, Quarantine> {
+) -> Result<RenderedParts, Quarantine> {
     let mut schema = convert_schema(tool.descriptor.input_schema.as_str(), rules)?;
     if let Some(broken) = rules::broken_rule(provider, &schema.schema) {
         return Err(Quarantine::new(format!("its schema cannot be declared: {broken}")));
