@@ -119,6 +119,69 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/servers/{name}/refresh": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read the lists of a server again
+         * @description The server is asked for its tools now, and not after its interval. What has changed appears in the catalog soon after. Needs the
+         *     role operator.
+         */
+        post: operations["refreshServer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/servers/{name}/log": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show what a server has written
+         * @description The end of the standard error output of a program, line by line; empty for a server over HTTP. Log messages of the protocol are
+         *     events of the board. Needs the role operator.
+         */
+        get: operations["getServerLog"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/server-tests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Try a server
+         * @description Connects an MCP server that is not configured, over HTTP and within `security.egress`, lists its tools and closes the
+         *     connection. Nothing is changed. `steps` says how far it came. Needs the role operator.
+         */
+        post: operations["testServer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/sources": {
         parameters: {
             query?: never;
@@ -370,6 +433,47 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/config/schema": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the schema of the configuration
+         * @description The JSON Schema of the configuration file, for editors. Needs the role operator.
+         */
+        get: operations["getConfigSchema"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/config/reload": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read the configuration again
+         * @description Applies the file as it is now, or keeps the configuration in force if it is refused. The board does this by itself when the file
+         *     changes. Needs the role operator.
+         */
+        post: operations["reloadConfig"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/tools/{name}/call": {
         parameters: {
             query?: never;
@@ -578,6 +682,46 @@ export interface paths {
         get: operations["listToolsets"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/toolsets/{toolset}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show a toolset
+         * @description Its tools, as far as the caller may see them, their cost in tokens, and for operators the rules that it is made by.
+         */
+        get: operations["getToolset"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/toolset-previews": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview a toolset
+         * @description The tools that a toolset of these rules would have, as far as the caller may see them, and their cost in tokens.
+         */
+        post: operations["previewToolset"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2269,6 +2413,10 @@ export interface components {
             /** @description The turns that run, by provider and model. */
             models: components["schemas"]["ModelLoad"][];
         };
+        /** @description One line of a log. */
+        LogLine: {
+            text: string;
+        };
         /** @description Who the credentials of a request belong to, and what they permit. */
         MeView: {
             /**
@@ -2832,6 +2980,18 @@ export interface components {
             /** @description When the session last changed, an RFC 3339 timestamp. */
             updated_at: string;
         };
+        /** @description The outcome of reading the configuration again. */
+        ReloadView: {
+            /** @description `applied`, `unchanged`, or `refused`: then the configuration before it stays in force. */
+            outcome: string;
+            /**
+             * Format: int64
+             * @description The number of the configuration in force.
+             */
+            revision: number;
+            /** @description Why the configuration was refused. */
+            errors: components["schemas"]["FieldError"][];
+        };
         /** @description A tool as a provider gets it, and how its schema differs from the server's. */
         RenderedToolView: {
             name: string;
@@ -3040,6 +3200,27 @@ export interface components {
         /** @description All servers, in the order of the configuration. */
         ServerList: {
             servers: components["schemas"]["ServerView"][];
+        };
+        /** @description The end of what a server has written to its standard error output. */
+        ServerLog: {
+            lines: components["schemas"]["LogLine"][];
+        };
+        /** @description The outcome of trying a server that is not configured. */
+        ServerTrial: {
+            /** @description Whether the server was connected and listed its tools. */
+            ok: boolean;
+            /** @description What was tried, in this order; the last one failed if `ok` is false. */
+            steps: components["schemas"]["TrialStep"][];
+            /** @description `legacy` for the session era of MCP or `modern` for the stateless era. */
+            era: string | null;
+            /** @description The negotiated protocol version. */
+            protocol: string | null;
+            reported_name: string | null;
+            reported_version: string | null;
+            /** @description The names of its tools. */
+            tools: string[];
+            /** @description Tools that it lists and that cannot be used, with the reasons. */
+            quarantined: string[];
         };
         /** @description One configured server. */
         ServerView: {
@@ -3683,6 +3864,20 @@ export interface components {
             /** @description Differences between the definition that MCP clients get and the server's, because strict clients would refuse that. */
             repairs: string[];
         };
+        /** @description One toolset. */
+        ToolsetDetail: {
+            name: string;
+            description: string;
+            /** @description When a model should enable it. */
+            when_to_use: string | null;
+            /** @description The canonical names of its tools. */
+            members: string[];
+            /** @description The cost of its tools in tokens, by provider. */
+            tokens: {
+                [key: string]: number;
+            };
+            rules: components["schemas"]["ToolsetRules"] | null;
+        };
         /** @description All toolsets, and the default exposure of MCP clients. */
         ToolsetList: {
             /** @description `legacy`, `static` or `dynamic`. */
@@ -3690,6 +3885,22 @@ export interface components {
             /** @description The configuration that decided the exposure. */
             reason: string;
             toolsets: components["schemas"]["ToolsetView"][];
+        };
+        /** @description The tools that a toolset would have. */
+        ToolsetMembers: {
+            /** @description The canonical names of the tools. */
+            members: string[];
+            /** @description Their cost in tokens, by provider. */
+            tokens: {
+                [key: string]: number;
+            };
+        };
+        /** @description Which tools a toolset has. */
+        ToolsetRules: {
+            /** @description `tool` or `server.tool`, as names or patterns with `*` and `?`. */
+            tools?: string[];
+            /** @description Servers whose tools are all members. */
+            servers?: string[];
         };
         /** @description A named group of tools. */
         ToolsetView: {
@@ -3701,6 +3912,21 @@ export interface components {
             when_to_use: string | null;
             /** @description The canonical names of its tools. */
             members: string[];
+        };
+        /** @description One step of trying a server. */
+        TrialStep: {
+            /** @description `address`: the egress check. `connection`: connecting and listing. */
+            name: string;
+            ok: boolean;
+            /**
+             * Format: int64
+             * @description How long it took.
+             */
+            ms: number | null;
+            /** @description Why it failed. */
+            detail: string | null;
+            /** @description How to repair that. */
+            hint: string | null;
         };
         /** @description One event of a turn. Every turn ends with exactly one [`TurnEvent::Done`]. */
         TurnEvent: {
@@ -4187,6 +4413,15 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description Too many servers are being tried. */
+        TrialsBusy: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description The credentials are missing or invalid. `WWW-Authenticate` has details. */
         Unauthorized: {
             headers: {
@@ -4317,6 +4552,15 @@ export interface components {
         };
         /** @description No tool has that name, or these credentials may not use it. */
         UnknownTool: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description There is no such toolset, or these credentials may not see it. */
+        UnknownToolset: {
             headers: {
                 [name: string]: unknown;
             };
@@ -4609,6 +4853,110 @@ export interface operations {
             503: components["responses"]["Starting"];
         };
     };
+    refreshServer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The name of the server in the configuration.
+                 * @example demo
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The state of the server before its lists are read. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServerView"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["UnknownConfigServer"];
+            503: components["responses"]["Starting"];
+        };
+    };
+    getServerLog: {
+        parameters: {
+            query?: {
+                /** @description The maximum number of lines: the last ones. */
+                lines?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The name of the server in the configuration.
+                 * @example demo
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The last lines. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServerLog"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["UnknownConfigServer"];
+            503: components["responses"]["Starting"];
+        };
+    };
+    testServer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The address of the server, and the headers of every request to it. */
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "url": "https://mcp.example.com/mcp"
+                 *     }
+                 */
+                "application/json": components["schemas"]["OwnServerBody"];
+            };
+        };
+        responses: {
+            /** @description The outcome, also of a failed attempt. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServerTrial"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["BodyLate"];
+            409: components["responses"]["TrialsBusy"];
+            413: components["responses"]["BodyTooLarge"];
+            415: components["responses"]["NotJson"];
+            422: components["responses"]["WrongShape"];
+            503: components["responses"]["Starting"];
+        };
+    };
     listSources: {
         parameters: {
             query?: never;
@@ -4800,7 +5148,10 @@ export interface operations {
                 /** @description Whether to list also what clients do not see, and why. For operators. */
                 all?: boolean;
             };
-            header?: never;
+            header?: {
+                /** @description The `ETag` of the version that the client has. */
+                "If-None-Match"?: string | null;
+            };
             path?: never;
             cookie?: never;
         };
@@ -4809,11 +5160,20 @@ export interface operations {
             /** @description The catalog. */
             200: {
                 headers: {
+                    /** @description The version of the answer. */
+                    etag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ToolList"];
                 };
+            };
+            /** @description The client has the present version, which `If-None-Match` names. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
@@ -5145,6 +5505,52 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ConfigView"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            503: components["responses"]["Starting"];
+        };
+    };
+    getConfigSchema: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The schema. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, never>;
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            503: components["responses"]["Starting"];
+        };
+    };
+    reloadConfig: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The outcome. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReloadView"];
                 };
             };
             401: components["responses"]["Unauthorized"];
@@ -5522,7 +5928,10 @@ export interface operations {
     listToolsets: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The `ETag` of the version that the client has. */
+                "If-None-Match"?: string | null;
+            };
             path?: never;
             cookie?: never;
         };
@@ -5531,14 +5940,87 @@ export interface operations {
             /** @description All toolsets. */
             200: {
                 headers: {
+                    /** @description The version of the answer. */
+                    etag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ToolsetList"];
                 };
             };
+            /** @description The client has the present version, which `If-None-Match` names. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            503: components["responses"]["Starting"];
+        };
+    };
+    getToolset: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The name of the toolset.
+                 * @example demo
+                 */
+                toolset: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The toolset. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ToolsetDetail"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["UnknownToolset"];
+            503: components["responses"]["Starting"];
+        };
+    };
+    previewToolset: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The rules, as `toolsets` of the configuration has them. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ToolsetRules"];
+            };
+        };
+        responses: {
+            /** @description The tools. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ToolsetMembers"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["BodyLate"];
+            413: components["responses"]["BodyTooLarge"];
+            415: components["responses"]["NotJson"];
+            422: components["responses"]["WrongShape"];
             503: components["responses"]["Starting"];
         };
     };
@@ -5915,7 +6397,10 @@ export interface operations {
                 /** @description Whether to list also the tools that the session could have. */
                 all?: boolean;
             };
-            header?: never;
+            header?: {
+                /** @description The `ETag` of the version that the client has. */
+                "If-None-Match"?: string | null;
+            };
             path: {
                 /**
                  * @description The id of the session.
@@ -5930,11 +6415,20 @@ export interface operations {
             /** @description The tools. */
             200: {
                 headers: {
+                    /** @description The version of the answer. */
+                    etag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["SessionTools"];
                 };
+            };
+            /** @description The client has the present version, which `If-None-Match` names. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
@@ -6188,7 +6682,10 @@ export interface operations {
                 /** @description Whether to respond with the value of `tools` only. */
                 bare?: boolean;
             };
-            header?: never;
+            header?: {
+                /** @description The `ETag` of the version that the client has. */
+                "If-None-Match"?: string | null;
+            };
             path: {
                 /**
                  * @description The id of the session.
@@ -6203,6 +6700,8 @@ export interface operations {
             /** @description The rendering, or only its tools. */
             200: {
                 headers: {
+                    /** @description The version of the answer, without `bare` and `since`. */
+                    etag?: string;
                     /** @description The revision that was rendered; with `bare` only. */
                     "x-tools-revision"?: number;
                     [name: string]: unknown;
@@ -6210,6 +6709,13 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["RenderingAnswer"];
                 };
+            };
+            /** @description The client has the present version, which `If-None-Match` names. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
@@ -6231,7 +6737,10 @@ export interface operations {
                  */
                 providers?: ("mcp" | "openai" | "openai-chat" | "anthropic" | "gemini" | "gemini-parameters" | "langchain" | "semantic-kernel" | "react")[];
             };
-            header?: never;
+            header?: {
+                /** @description The `ETag` of the version that the client has. */
+                "If-None-Match"?: string | null;
+            };
             path: {
                 /**
                  * @description The id of the session.
@@ -6246,11 +6755,20 @@ export interface operations {
             /** @description The renderings, in the order of the request. */
             200: {
                 headers: {
+                    /** @description The version of the answer. */
+                    etag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["RenderingList"];
                 };
+            };
+            /** @description The client has the present version, which `If-None-Match` names. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
