@@ -9,31 +9,19 @@ import {
   Stack,
   Switch,
   Table,
-  Text,
   TextInput,
 } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { useNavigate } from 'react-router';
-import { client, requestJson, unwrap } from '../../api/client';
+import { client, unwrap } from '../../api/client';
+import type { components } from '../../api/schema';
 import { ApiError } from '../../api/problem';
 import { ErrorPanel } from '../../components/states';
 import { StateBadge } from '../../components/StateBadge';
 import { duration } from '../../components/time';
 
-interface Step {
-  name: string;
-  ok: boolean;
-  ms?: number | null;
-  detail?: string | null;
-  hint?: string | null;
-}
-
-interface TestAnswer {
-  ok: boolean;
-  steps: Step[];
-  tools?: unknown[];
-}
+type ServerTrial = components['schemas']['ServerTrial'];
 
 /** Adds an HTTP server. A command is never taken from a page: programs are added in the configuration. */
 export default function AddServer({ onClose }: { onClose: () => void }) {
@@ -54,11 +42,14 @@ export default function AddServer({ onClose }: { onClose: () => void }) {
   };
   const test = useMutation({
     mutationFn: () =>
-      requestJson<TestAnswer>('/api/v1/servers/test', {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify(entry),
-      }),
+      unwrap(
+        client.POST('/api/v1/server-tests', {
+          body: {
+            url: entry.url,
+            ...(token === '' ? {} : { headers: { Authorization: `Bearer ${token}` } }),
+          },
+        }),
+      ),
   });
   const add = useMutation({
     mutationFn: () =>
@@ -77,7 +68,6 @@ export default function AddServer({ onClose }: { onClose: () => void }) {
   const at = (path: string) => refused?.errors.find((error) => error.path === path)?.message;
   const isTaken = refused?.status === 412;
   const others = refused !== undefined && !isTaken && refused.errors.length === 0;
-  const isUntestable = test.error instanceof ApiError && [404, 405].includes(test.error.status);
 
   function submit(event: FormEvent) {
     event.preventDefault();
@@ -141,8 +131,7 @@ export default function AddServer({ onClose }: { onClose: () => void }) {
             onChange={(event) => setRequired(event.currentTarget.checked)}
           />
           {others && <ErrorPanel error={add.error} />}
-          {isUntestable && <Text size="sm">This board cannot test a server before it is added.</Text>}
-          {test.isError && !isUntestable && <ErrorPanel error={test.error} />}
+          {test.isError && <ErrorPanel error={test.error} />}
           {test.data && <Tested answer={test.data} />}
           <Group justify="flex-end">
             <Button
@@ -163,7 +152,7 @@ export default function AddServer({ onClose }: { onClose: () => void }) {
   );
 }
 
-function Tested({ answer }: { answer: TestAnswer }) {
+function Tested({ answer }: { answer: ServerTrial }) {
   return (
     <Alert
       color={answer.ok ? 'green' : 'red'}
