@@ -24,6 +24,7 @@ use crate::event_hub::{EventHub, KeptEvent, Topic};
 use crate::extract::FromQuery;
 use crate::problem::{ProblemResponse, bad_query};
 use crate::ready::ReadyParts;
+use crate::render_targets::{MAX_NAMES, listed};
 use crate::server_state::Shared;
 
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -54,14 +55,14 @@ impl utoipa::PartialSchema for TopicWords {
     fn schema() -> RefOr<Schema> {
         let words = Topic::ALL.map(Topic::as_str);
         let word = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words));
-        ArrayBuilder::new().items(word).max_items(Some(16)).into()
+        ArrayBuilder::new().items(word).max_items(Some(MAX_NAMES)).into()
     }
 }
 
 impl utoipa::ToSchema for TopicWords {}
 
 fn topics(words: Option<&str>) -> Result<Vec<Topic>, ProblemResponse> {
-    let words = words.unwrap_or_default().split(',').map(str::trim).filter(|word| !word.is_empty());
+    let words = listed("topics", words)?.into_iter();
     let read = |word: &str| {
         Topic::ALL.into_iter().find(|topic| topic.as_str() == word).ok_or_else(|| {
             let known = Topic::ALL.map(|topic| format!("`{}`", topic.as_str()));
