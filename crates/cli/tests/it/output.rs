@@ -352,7 +352,7 @@ fn the_help_names_every_command() {
       render       Show the tools of a session in the format of a provider
       calls        Show recent calls, or a large result that was stored
       key          Create, list and revoke API keys for clients
-      auth         Sign in to MCP servers that use OAuth
+      auth         Sign in to MCP servers and LLM providers that use OAuth
       doctor       Check configuration, servers and credentials; with --url those of a running instance
       completions  Print a completion script for a shell
       demo-server  Run a small MCP server for trying things out
