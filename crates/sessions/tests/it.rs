@@ -114,10 +114,19 @@ async fn a_change_that_cannot_be_leaves_everything_as_it_was() {
     let session = create(&sessions, "s").await;
     let unknown_server = Some(Some(BTreeSet::from(["mail".to_owned()])));
     let rows = [
-        (toolset("quotes", true), "there is no toolset 'quotes' here; there are: pair"),
-        (one_tool("crm.aa", Some(true)), "there is no tool 'crm.aa' here; did you mean crm__a?"),
+        (
+            toolset("quotes", true),
+            "/toolsets/quotes",
+            "there is no toolset 'quotes' here; there are: pair",
+        ),
+        (
+            one_tool("crm.aa", Some(true)),
+            "/tools/crm.aa",
+            "there is no tool 'crm.aa' here; did you mean crm__a?",
+        ),
         (
             Change { servers: unknown_server, ..Change::default() },
+            "/servers",
             "there is no MCP server 'mail' here; none is configured",
         ),
         (
@@ -125,19 +134,22 @@ async fn a_change_that_cannot_be_leaves_everything_as_it_was() {
                 allow: BTreeMap::from([("openia".into(), Some(vec![]))]),
                 ..Change::default()
             },
+            "/allow/openia",
             "there is no provider `openia`; known are mcp, openai, openai-chat, anthropic, gemini, \
              gemini-parameters, langchain, semantic-kernel, react",
         ),
         (
             Change { title: Some(Some("x".repeat(513))), ..Change::default() },
+            "/title",
             "the title is longer than 512 characters",
         ),
     ];
-    for (mut change, reason) in rows {
+    for (mut change, path, reason) in rows {
         // The rest of the change is not applied either.
         change.toolsets.insert("pair".into(), false);
         let refused = sessions.change(&session, None, change).await.unwrap_err();
-        assert_eq!(refused, SessionError::Refused(reason.into()));
+        let expected = SessionError::Invalid { path: path.into(), reason: reason.into() };
+        assert_eq!(refused, expected);
         assert_eq!((session.revision(), names(&session).len()), (1, 2), "{reason}");
     }
     let stale = sessions.change(&session, Some(2), toolset("pair", false)).await.unwrap_err();
