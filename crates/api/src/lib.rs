@@ -20,6 +20,7 @@ mod session;
 mod source;
 mod statistics;
 mod tool;
+mod toolset;
 
 pub use account::{AccountList, AccountToken, AccountView, SignInView, SignOutView};
 pub use agent::{
@@ -47,7 +48,7 @@ pub use declaration::{
 pub use key::{AccessChange, AccessView, KeyChange, KeyList, KeyView, NewKeyBody, NewKeyView};
 pub use me::{AccessKind, MeView};
 pub use problem::{FieldError, PROBLEM_TYPE_BASE, Problem, SignInPageView};
-pub use provider::{ProviderList, ProviderView};
+pub use provider::{ModelList, ModelView, ProviderList, ProviderView};
 pub use provider_account::{
     ProviderAccountView, ProviderSignInAnswer, ProviderSignInBody, ProviderSignInView,
     ProviderSignOutView, ProviderSignedInView,
@@ -57,15 +58,14 @@ pub use rendering::{
     RenderingView, RewriteView, TokenBasis, TokenCost, ToolRendering, ToolRenderings,
 };
 pub use server::{
-    LogLine, Readiness, ServerAuth, ServerDeclaration, ServerDetail, ServerList, ServerLog,
-    ServerTrial, ServerView, SessionProcesses, StoreTrouble, TrialStep,
+    CertificateView, LogLine, Readiness, ServerAuth, ServerDeclaration, ServerDetail, ServerList,
+    ServerLog, ServerTrial, ServerView, SessionProcesses, StoreTrouble, TrialStep,
 };
 pub use session::{
     Bindings, CurrentRevision, NewSession, OwnServerBody, OwnServerView, OwnTransport,
     RegistrySnapshot, RevisionEvent, SessionChange, SessionClientView, SessionCopy, SessionEvent,
     SessionEventData, SessionList, SessionPreview, SessionTool, SessionTools, SessionToolset,
-    SessionToolsets, SessionView, Switch, TokenChange, ToolStandingView, ToolsetDetail,
-    ToolsetList, ToolsetMembers, ToolsetRules, ToolsetView,
+    SessionToolsets, SessionView, Switch, TokenChange, ToolStandingView,
 };
 pub use source::{LeftOutView, SourceList, SourceServerView, SourceView};
 pub use statistics::{
@@ -73,3 +73,6 @@ pub use statistics::{
     SlotView,
 };
 pub use tool::{HiddenToolView, LimitsView, QuarantinedToolView, ToolList, ToolView};
+pub use toolset::{
+    ToolsetDeclaration, ToolsetDetail, ToolsetList, ToolsetMembers, ToolsetRules, ToolsetView,
+};

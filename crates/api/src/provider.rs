@@ -37,3 +37,27 @@ pub struct ProviderView {
     /// `configuration` or `built-in`.
     pub source: String,
 }
+
+/// The models of a provider.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct ModelList {
+    /// In the order of the provider.
+    pub models: Vec<ModelView>,
+}
+
+/// A model, as far as the list of its provider describes it.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct ModelView {
+    /// The name by which sessions and turns choose it.
+    #[schema(example = "claude-opus-5-5")]
+    pub id: String,
+    /// Its name for people, where it has another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The largest number of tokens of a request with its response.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_window: Option<u64>,
+    /// The largest number of tokens of a response.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_output_tokens: Option<u64>,
+}

@@ -269,6 +269,24 @@ pub struct Readiness {
     /// something get 503.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store: Option<StoreTrouble>,
+    /// The certificate of the HTTP server; absent if it serves HTTP without TLS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<CertificateView>,
+}
+
+/// The certificate of the HTTP server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CertificateView {
+    /// When its validity begins, in RFC 3339.
+    pub valid_from: String,
+    /// When its validity ends, in RFC 3339.
+    pub valid_until: String,
+    /// Whether it is valid now.
+    pub is_valid: bool,
+    /// Why the files as they are now were refused; the certificate of before is still in use. Absent if they were not, and
+    /// for callers that do not see all of the board.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
 }
 
 /// A store that takes no writes.

@@ -294,7 +294,16 @@ impl Claims {
             email: email.filter(is_plain).map(Into::into),
             name,
             key: None,
+            scopes: self.sorted_scopes(),
         }
+    }
+
+    fn sorted_scopes(&self) -> Option<Arc<str>> {
+        let mut scopes = self.scopes();
+        scopes.retain(|scope| !scope.is_empty());
+        scopes.sort_unstable();
+        scopes.dedup();
+        (!scopes.is_empty()).then(|| scopes.join(" ").into())
     }
 
     fn scopes(&self) -> Vec<&str> {

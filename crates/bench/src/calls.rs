@@ -23,8 +23,13 @@ pub(crate) async fn measure() -> anyhow::Result<Vec<Row>> {
     let directory = tempfile::tempdir()?;
     let file = SourceFile { name: "bench.yaml", directory: Path::new("."), text: LOCAL_ONLY };
     let nothing = |_: &Path| Err(std::io::ErrorKind::NotFound.into());
-    let loaded = load(&ConfigInput { file: Some(file), env: &[], read_secret: &nothing })
-        .map_err(|problems| anyhow!("{problems}"))?;
+    let loaded = load(&ConfigInput {
+        file: Some(file),
+        env: &[],
+        read_secret: &nothing,
+        read_keyring: None,
+    })
+    .map_err(|problems| anyhow!("{problems}"))?;
     let options = BoardOptions {
         store: Store::open(directory.path()).await?,
         memory: Memory::ReadOnly,

@@ -8,8 +8,11 @@
 //! [`History`] is a whole, valid conversation, [`Overlay`] a set of edits that applies to one turn's requests only, and
 //! [`Turn`] the state machine that continues a conversation: it takes inputs and returns actions.
 //!
+//! [`attachment`] and [`pieces`] say which parts of a message or result a provider can read.
+//!
 //! [`ModelEvent`] is an event of a model's streamed response, [`ModelFault`] the error of a failed request.
 
+pub mod attachment;
 mod event;
 mod fault;
 mod history;
@@ -17,6 +20,7 @@ mod history_v1;
 mod message;
 mod outcome;
 mod overlay;
+mod result_pieces;
 mod retry;
 mod turn;
 mod turn_event;
@@ -30,5 +34,7 @@ pub use message::{
 };
 pub use outcome::read_arguments;
 pub use overlay::{Edit, Overlay, OverlayError};
+pub use result_pieces::pieces;
+pub use retry::wait_before_next;
 pub use turn::{Action, Turn, TurnInput, TurnLimits};
 pub use turn_event::{TurnEvent, TurnProblem, TurnStatus};

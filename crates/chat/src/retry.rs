@@ -9,7 +9,7 @@ const MAX_WAIT: Duration = Duration::from_mins(1);
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 
 /// The delay before attempt number `attempt` + 1; `None` if the request must not be repeated.
-pub(crate) fn wait_before_next(fault: &ModelFault, attempt: u32) -> Option<Duration> {
+pub fn wait_before_next(fault: &ModelFault, attempt: u32) -> Option<Duration> {
     if !fault.kind.may_pass() {
         return None;
     }

@@ -12,14 +12,17 @@ use switchboard_config::ClientProgram;
 use switchboard_telemetry::LogFormat;
 
 use crate::calls_args::CallsArguments;
-use crate::entry_args::{EntryDeleteArguments, ServerSetArguments, ToolSetArguments};
+use crate::entry_args::{
+    EntryDeleteArguments, ServerSetArguments, ToolSetArguments, ToolsetSetArguments,
+};
 use crate::exposure::ExposureArguments;
 use crate::listen_address::listen_address;
 use crate::mode_argument::ModeArgument;
+use crate::version;
 
 /// One board between models and tools.
 #[derive(Debug, Parser)]
-#[command(name = "switchboard", version, about, propagate_version = true)]
+#[command(name = "switchboard", version = version::shown(), about, propagate_version = true)]
 #[command(after_help = "Exit codes: 0 done; 1 configuration or start failed; 2 usage; \
                         3 the tool answered with an error; 4 unreachable, refused or timed out.")]
 pub(crate) struct CommandArguments {
@@ -65,6 +68,26 @@ pub(crate) struct Globals {
         hide_env_values = true
     )]
     pub(crate) url: Option<String>,
+    /// With an https URL: trust the authorities in this PEM file too
+    #[arg(
+        long,
+        global = true,
+        help_heading = GLOBAL_HEADING,
+        value_name = "FILE",
+        env = "SWITCHBOARD_CA_FILE",
+        hide_env_values = true
+    )]
+    pub(crate) ca_file: Option<PathBuf>,
+    /// With an https URL: the certificate of this client and its private key, in one PEM file
+    #[arg(
+        long,
+        global = true,
+        help_heading = GLOBAL_HEADING,
+        value_name = "FILE",
+        env = "SWITCHBOARD_CLIENT_CERTIFICATE",
+        hide_env_values = true
+    )]
+    pub(crate) client_certificate: Option<PathBuf>,
     /// Print one JSON document instead of text
     #[arg(long, global = true, help_heading = GLOBAL_HEADING)]
     pub(crate) json: bool,
@@ -154,6 +177,9 @@ pub(crate) enum Command {
     /// Create, list and revoke API keys for clients
     #[command(subcommand)]
     Key(KeyCommand),
+    /// Back up, restore, copy and migrate the database
+    #[command(subcommand)]
+    Store(StoreCommand),
     /// Sign in to MCP servers and LLM providers that use OAuth
     #[command(subcommand)]
     Auth(AuthCommand),
@@ -161,6 +187,9 @@ pub(crate) enum Command {
     Doctor,
     /// Print a completion script for a shell
     Completions { shell: clap_complete::Shell },
+    /// Write the manual pages into a directory
+    #[command(hide = true)]
+    Manual { directory: PathBuf },
     /// Run a small MCP server for trying things out
     DemoServer(DemoArguments),
     /// Run a command, and end it and its child processes when the parent process ends
@@ -181,12 +210,29 @@ pub(crate) struct ServeArguments {
     #[arg(
         long,
         value_name = "ADDRESS",
+        env = "SWITCHBOARD_LISTEN",
+        hide_env_values = true,
         default_value = "127.0.0.1:8420",
         value_parser = listen_address
     )]
     pub(crate) listen: SocketAddr,
-    /// How many seconds running calls may take to finish on shutdown
-    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    /// How many seconds new connections and requests are still accepted on shutdown, while `/readyz` already says 503
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        env = "SWITCHBOARD_SHUTDOWN_DELAY",
+        hide_env_values = true,
+        default_value_t = 0
+    )]
+    pub(crate) shutdown_delay: u64,
+    /// How many seconds running calls may take to finish on shutdown, after the delay
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        env = "SWITCHBOARD_DRAIN",
+        hide_env_values = true,
+        default_value_t = 10
+    )]
     pub(crate) drain: u64,
     #[command(flatten)]
     pub(crate) exposure: ExposureArguments,
@@ -327,6 +373,11 @@ pub(crate) enum ToolsetCommand {
     List,
     /// One toolset and its tools
     Show { name: String },
+    /// Add a toolset to the configuration, or change its entry
+    // Boxed: it is much larger than the others.
+    Set(Box<ToolsetSetArguments>),
+    /// Remove the entry of a toolset
+    Delete(EntryDeleteArguments),
     /// Propose toolsets for a server, as YAML for the configuration file
     Draft(ToolsetDraftArguments),
 }
@@ -587,6 +638,28 @@ pub(crate) struct RenderArguments {
     /// Show the changes since this revision
     #[arg(long, value_name = "REVISION")]
     pub(crate) since: Option<u64>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum StoreCommand {
+    /// Bring the layout of the database up to date, as every start does
+    Migrate,
+    /// Write everything to a new file, also while the board runs; it contains the sign-ins and secrets of the board
+    Backup {
+        /// A file that does not exist yet
+        file: PathBuf,
+    },
+    /// Read a backup into the database, which must be empty
+    Restore {
+        /// A file that `backup` wrote
+        file: PathBuf,
+    },
+    /// Copy everything to another, empty database, and compare both
+    Copy {
+        /// A data directory, `postgres://USER@HOST/DATABASE`, or `file:PATH` of a file with such an address
+        #[arg(long, value_name = "PLACE")]
+        to: String,
+    },
 }
 
 #[derive(Debug, Subcommand)]

@@ -10,6 +10,7 @@ mod calls_show;
 mod calls_source;
 mod chat;
 mod check;
+mod completions;
 mod config;
 mod connect;
 mod connect_move;
@@ -19,6 +20,7 @@ mod doctor;
 mod import;
 mod key;
 mod key_sets;
+mod manual;
 mod provider_list;
 mod render;
 mod serve;
@@ -30,26 +32,28 @@ mod session;
 mod session_history;
 mod stdio;
 mod stdio_bridge;
+mod store;
 mod tool_call;
 mod tool_list;
 mod tool_set;
 mod tool_show;
 mod toolset;
 mod toolset_draft;
+mod toolset_set;
 
 use std::process::ExitCode;
 
-use clap::CommandFactory;
-use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{Command, CommandArguments, ProviderCommand, ServerCommand, ToolCommand};
 use crate::failure::Failure;
+use crate::instance_trust;
 use crate::output::Output;
 
 /// Runs the command.
 pub(crate) async fn run(arguments: CommandArguments, output: Output) -> Result<ExitCode, Failure> {
     let globals = &arguments.globals;
+    instance_trust::remember(globals);
     match arguments.command {
         // Boxed: the future is large.
         Command::Serve(wanted) => Box::pin(serve::run(globals, &wanted, output)).await,
@@ -91,26 +95,15 @@ pub(crate) async fn run(arguments: CommandArguments, output: Output) -> Result<E
         Command::Render(wanted) => render::run(globals, &wanted, output).await,
         Command::Calls(wanted) => calls::run(globals, &wanted, output).await,
         Command::Key(wanted) => key::run(globals, &wanted, output).await,
+        Command::Store(wanted) => {
+            Box::pin(store::run(globals, &wanted, output)).await.map(|()| ExitCode::SUCCESS)
+        }
         Command::Auth(wanted) => Box::pin(auth::run(globals, &wanted, output)).await,
         Command::Discover => discover::run(globals, output).await,
         Command::Doctor => doctor::run(globals, output).await,
         Command::DemoServer(wanted) => demo_server::run(&wanted, output).await,
-        Command::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(
-                shell,
-                &mut CommandArguments::command(),
-                "switchboard",
-                &mut script,
-            );
-            if output.is_json() {
-                let script = String::from_utf8_lossy(&script);
-                output.json(&json!({"shell": shell.to_string(), "script": script}));
-            } else {
-                output.bytes(&script);
-            }
-            Ok(ExitCode::SUCCESS)
-        }
+        Command::Completions { shell } => Ok(completions::run(shell, output)),
+        Command::Manual { directory } => manual::run(&directory, output),
         // `main` handles it before anything else starts.
         Command::Guard(_) => Ok(ExitCode::SUCCESS),
     }

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use switchboard_auth::{GatekeeperOptions, JwtOptions, KeySetSource};
 use switchboard_config::Loaded;
-use switchboard_model::{Plan, ServerPlan, StoreKeys};
+use switchboard_model::{Plan, ServerPlan, StoreKeys, StorePlan};
 use switchboard_oauth::SignIns;
 use switchboard_runtime::{
     Board, BoardOptions, ConfigSource, ExposureRule, LocalTools, Memory, StartingBoard,
     StoredTokens,
 };
-use switchboard_store::Store;
+use switchboard_store::{PostgresSettings, Store, StoreError};
 use switchboard_turns::PromptTools;
 
 use crate::args::Globals;
@@ -38,9 +38,47 @@ pub(crate) fn load_config(globals: &Globals, output: Output) -> Result<Loaded, F
     Ok(loaded)
 }
 
-/// The store in the data directory.
+/// The store of the configuration: the data directory, or the database of a server.
 pub(crate) async fn open_store(globals: &Globals) -> Result<Store, Failure> {
-    Ok(Store::open(&data_directory(globals.data_dir.clone())).await?)
+    Ok(open_planned_store(globals, &store_plan(globals)?).await?)
+}
+
+/// The store that a plan names.
+pub(crate) async fn open_planned_store(
+    globals: &Globals,
+    plan: &StorePlan,
+) -> Result<Store, StoreError> {
+    match store_settings(plan) {
+        Some(settings) => Box::pin(Store::connect(&settings)).await,
+        None => Store::open(&data_directory(globals.data_dir.clone())).await,
+    }
+}
+
+/// The database of a server, if a plan names one.
+pub(crate) fn store_settings(plan: &StorePlan) -> Option<PostgresSettings> {
+    let url = plan.url.clone()?;
+    Some(PostgresSettings { max_connections: plan.max_connections, ..PostgresSettings::new(url) })
+}
+
+/// Where the data is. A configuration with problems elsewhere does not keep commands from the data directory, but it must
+/// not hide that the data is in another place.
+fn store_plan(globals: &Globals) -> Result<StorePlan, Failure> {
+    let source = config_source(globals);
+    match source.load() {
+        Ok(loaded) => Ok(loaded.plan.store),
+        Err(error) => match source.path().map(std::fs::read_to_string) {
+            Some(Ok(text)) if names_store(&text) => Err(error.into()),
+            _ if std::env::vars_os().any(|(key, _)| key.to_string_lossy().contains("__STORE")) => {
+                Err(error.into())
+            }
+            _ => Ok(StorePlan::default()),
+        },
+    }
+}
+
+/// Whether a text may have a `store` section.
+fn names_store(text: &str) -> bool {
+    text.lines().any(|line| line.trim_start().trim_matches('"').starts_with("store"))
 }
 
 /// The store in the data directory, with the keys of this configuration for grants.

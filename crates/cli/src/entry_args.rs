@@ -214,6 +214,33 @@ pub(crate) struct ServerSetArguments {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Fields that no option names stay as they are. Without --url the configuration file is changed; with --url \
+                  that of the running instance, which applies the change at once (role admin)."
+)]
+pub(crate) struct ToolsetSetArguments {
+    pub(crate) name: String,
+    /// Describes the contents to a model that has to choose a toolset
+    #[arg(long)]
+    pub(crate) description: Option<String>,
+    /// When a model should enable it
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) when_to_use: Option<String>,
+    /// A server whose tools are all members; may be repeated. The servers of the entry become exactly these
+    #[arg(long, value_name = "NAME")]
+    pub(crate) server: Vec<String>,
+    /// A member: `tool` or `server.tool`, as a name or a pattern; may be repeated. The tools of the entry become exactly these
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) tool: Vec<String>,
+    /// Remove a field of the entry, such as `servers`; may be repeated
+    #[arg(long, value_name = "FIELD")]
+    pub(crate) unset: Vec<String>,
+    /// Show the change of the file as a diff, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct EntryDeleteArguments {
     /// The name of the entry
     pub(crate) name: String,

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use serde_json::{Map, Value, json};
-use switchboard_api::{ServerDetail, ToolDeclarationView};
-use switchboard_config::{ConfigEdit, ConfigProblem, ConfigText, EntryList};
+use switchboard_api::{ServerDetail, ToolDeclarationView, ToolsetDetail};
+use switchboard_config::{ConfigEdit, ConfigProblem, ConfigText, EntryList, released_arguments};
 use switchboard_http::entry_values::{declaration_of, fields_of};
 
 use crate::args::Globals;
@@ -53,7 +53,9 @@ impl EntryChange<'_> {
                 let declared = declaration_of(&fields);
                 remote.put_if(&self.path(), etag.as_deref(), &declared).await?
             }
-            EntryList::Servers => remote.put_if(&self.path(), etag.as_deref(), &fields).await?,
+            EntryList::Servers | EntryList::Toolsets => {
+                remote.put_if(&self.path(), etag.as_deref(), &fields).await?
+            }
         };
         if output.is_json() {
             output.json(&answer);
@@ -74,24 +76,40 @@ impl EntryChange<'_> {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Removes the entry.
+    /// Removes the entry, and says what callers of a tool may give then.
     pub(crate) async fn delete(
         &self,
         globals: &Globals,
         output: Output,
     ) -> Result<ExitCode, Failure> {
         let Some(url) = self.instance(globals)? else {
+            self.note_released(self.written(globals)?.as_ref(), output);
             let edit = ConfigEdit::Remove { list: self.list, name: self.name.into() };
             return self.change_file(globals, edit, output);
         };
         let remote = Remote::new(url)?;
-        remote.delete(&self.path()).await?;
+        let (present, etag) = match self.list {
+            EntryList::Tools => self.fetch(&remote).await?,
+            EntryList::Servers | EntryList::Toolsets => (None, None),
+        };
+        remote.delete_if(&self.path(), etag.as_deref()).await?;
+        self.note_released(present.as_ref(), output);
         if output.is_json() {
             output.json(&json!({"name": self.name, "deleted": true}));
         } else {
             output.data(&format!("{}: removed at {}", self.name, remote.address()));
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// A fixed argument is often a safety switch, and the tool stays if its server's mode is `dynamic`.
+    fn note_released(&self, present: Option<&EntryFields>, output: Output) {
+        let Some(present) = present.filter(|_| self.list == EntryList::Tools) else { return };
+        for name in released_arguments(present, &EntryFields::new()) {
+            output.note(&format!(
+                "the argument '{name}' was fixed or hidden by this entry; without it, callers of the tool may give it"
+            ));
+        }
     }
 
     fn instance<'g>(&self, globals: &'g Globals) -> Result<Option<&'g str>, Failure> {
@@ -110,6 +128,7 @@ impl EntryChange<'_> {
         match self.list {
             EntryList::Tools => vec!["tools", self.name, "declaration"],
             EntryList::Servers => vec!["servers", self.name],
+            EntryList::Toolsets => vec!["toolsets", self.name],
         }
     }
 
@@ -118,8 +137,9 @@ impl EntryChange<'_> {
         &self,
         remote: &Remote,
     ) -> Result<(Option<EntryFields>, Option<String>), Failure> {
-        let unknown =
-            |failure: &Failure| matches!(failure.kind(), "unknown_tool" | "unknown_server");
+        let unknown = |failure: &Failure| {
+            matches!(failure.kind(), "unknown_tool" | "unknown_server" | "unknown_toolset")
+        };
         let found = match self.list {
             EntryList::Tools => remote
                 .get::<ToolDeclarationView>(&self.path(), &[])
@@ -127,6 +147,10 @@ impl EntryChange<'_> {
                 .map(|view| (view.declared, view.etag)),
             EntryList::Servers => remote
                 .get::<ServerDetail>(&self.path(), &[])
+                .await
+                .map(|detail| (detail.declared, detail.etag)),
+            EntryList::Toolsets => remote
+                .get::<ToolsetDetail>(&self.path(), &[])
                 .await
                 .map(|detail| (detail.declared, detail.etag)),
         };
@@ -141,7 +165,7 @@ impl EntryChange<'_> {
                 .map(|fields| fields_of(fields, None))
                 .transpose()
                 .map_err(|error| Failure::unreachable(error.message))?,
-            EntryList::Servers => fields,
+            EntryList::Servers | EntryList::Toolsets => fields,
         };
         Ok((fields, etag))
     }

@@ -117,7 +117,7 @@ impl From<StartError> for Failure {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let hint = error.hint();
-        Self::start(error.to_string()).with_hint(hint)
+        Self::start(error.with_cause()).with_hint(hint)
     }
 }
 

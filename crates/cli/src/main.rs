@@ -18,6 +18,7 @@ mod exposure;
 mod failure;
 mod file_limit;
 mod history_text;
+mod instance_trust;
 mod listen_address;
 mod mcp_endpoint;
 mod mode_argument;
@@ -31,6 +32,7 @@ mod session_backend;
 mod single_connection;
 mod turn_backend;
 mod turn_news;
+mod version;
 
 use std::process::ExitCode;
 

@@ -12,6 +12,7 @@ use switchboard_config::{API_KEY_VARIABLE, with_scheme};
 use switchboard_model::{Secret, is_on_this_machine};
 
 use crate::failure::Failure;
+use crate::instance_trust;
 
 pub(crate) const EVENT_STREAM: &str = "text/event-stream";
 /// The hint of connection errors.
@@ -167,6 +168,16 @@ impl Remote {
         self.send(self.http.delete(self.at_named(path)?)).await.map(drop)
     }
 
+    /// Deletes this version of an entry, or whichever there is.
+    pub(crate) async fn delete_if(&self, path: &[&str], etag: Option<&str>) -> Result<(), Failure> {
+        let request = self.http.delete(self.at_named(path)?);
+        let request = match etag {
+            Some(etag) => request.header(IF_MATCH, format!("\"{etag}\"")),
+            None => request,
+        };
+        self.send(request).await.map(drop)
+    }
+
     /// A response that is read in pieces.
     pub(crate) async fn lines(
         &self,
@@ -245,8 +256,10 @@ impl Remote {
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> Failure {
-        Failure::unreachable(format!("cannot reach {}: {}", self.base, cause(error)))
-            .with_hint(Some(IS_IT_RUNNING.into()))
+        let cause = cause(error);
+        let hint = instance_trust::hint(&cause).unwrap_or(IS_IT_RUNNING);
+        Failure::unreachable(format!("cannot reach {}: {cause}", self.base))
+            .with_hint(Some(hint.into()))
     }
 }
 
@@ -325,7 +338,9 @@ pub(crate) fn connection(base: &reqwest::Url) -> Result<(Client, Option<Secret>)
         // No proxy for loopback addresses: it could not reach this machine and would see the requests.
         builder = builder.no_proxy();
     }
-    let http = builder.build().map_err(|error| Failure::start(error.to_string()))?;
+    let http = instance_trust::apply(builder)?
+        .build()
+        .map_err(|error| Failure::start(error.to_string()))?;
     let key = std::env::var(API_KEY_VARIABLE).ok().filter(|key| !key.is_empty());
     if key.as_deref().is_some_and(|key| !key.bytes().all(|byte| byte.is_ascii_graphic())) {
         let message = format!("{API_KEY_VARIABLE} does not hold a valid API key");

@@ -1,4 +1,4 @@
-//! Expands `${VAR}`, `${VAR:-default}` and `file:` references.
+//! Expands `${VAR}`, `${VAR:-default}`, `file:` and `keyring:` references.
 //!
 //! Expansion happens once: a value that itself contains `${` or starts with `file:` is not expanded again.
 
@@ -6,6 +6,7 @@ use std::path::{Path as FilePath, PathBuf};
 
 use switchboard_model::{CallerField, Secret};
 
+use crate::keyring::{self, KeyringReader};
 use crate::path::Path;
 use crate::place::ValueOrigin;
 use crate::problem::{BoxedProblem, ConfigProblem};
@@ -24,6 +25,7 @@ pub(crate) struct Expander<'a> {
     pub(crate) env: &'a [(String, String)],
     pub(crate) directory: &'a FilePath,
     pub(crate) read_secret: &'a dyn Fn(&FilePath) -> std::io::Result<String>,
+    pub(crate) read_keyring: Option<KeyringReader<'a>>,
 }
 
 impl Expander<'_> {
@@ -74,6 +76,10 @@ impl Expander<'_> {
         text: &str,
         path: &Path,
     ) -> Result<Option<(template::Expanded, Option<PathBuf>)>, BoxedProblem> {
+        if let Some(name) = path.is_store_key().then(|| text.strip_prefix("keyring:")).flatten() {
+            let read = keyring::read_reference(name, path, self.read_keyring)?;
+            return Ok(Some((read, None)));
+        }
         let file = path.is_secret().then(|| text.strip_prefix("file:")).flatten();
         if file.is_none() && !text.contains("${") {
             return Ok(None);

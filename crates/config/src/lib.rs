@@ -1,7 +1,7 @@
 //! Reads a configuration: parses a YAML file, applies overrides from the environment, expands variables and secret
 //! files, validates everything, and produces a [`switchboard_model::Plan`].
 //!
-//! The crate is pure: text, environment and a reader for secret files are arguments. Errors are returned as
+//! The crate is pure: text, environment and readers for secret files and the keyring are arguments. Errors are returned as
 //! [`Problems`], each with a location and help, and without secrets.
 
 mod clients;
@@ -14,6 +14,7 @@ mod emit;
 mod expand;
 mod exposure;
 mod import;
+mod keyring;
 mod load;
 mod merge;
 mod overlay;
@@ -28,7 +29,9 @@ mod raw_grant;
 mod raw_provider;
 mod raw_provider_auth;
 mod raw_records;
+mod raw_store;
 mod raw_threat_protection;
+mod raw_tls;
 mod schema;
 mod secret_line;
 mod shape;
@@ -54,6 +57,7 @@ pub use exposure::{ExposureSource, parse_flag, resolve_exposure};
 pub use import::{
     ImportNote, ImportScope, Imported, ImportedServer, ImportedTool, ServerPlace, import_servers,
 };
+pub use keyring::{KeyringFault, KeyringReader};
 pub use load::{ConfigInput, SourceFile, load};
 pub use merge::{Merged, PresentServer, merge_into};
 pub use place::SourceLocation;

@@ -7,6 +7,7 @@ use switchboard_model::RootKey;
 use crate::coerce::coerce;
 use crate::effective::Loaded;
 use crate::expand::{Expander, hide_literals};
+use crate::keyring::KeyringReader;
 use crate::overlay;
 use crate::path::Path;
 use crate::place::{Extent, ValueOrigin};
@@ -27,6 +28,8 @@ pub struct ConfigInput<'a> {
     pub env: &'a [(String, String)],
     /// Reads the file of a `file:` reference.
     pub read_secret: &'a dyn Fn(&FilePath) -> std::io::Result<String>,
+    /// Reads the keyring entry of a `keyring:` reference. Without it, no such reference can be read.
+    pub read_keyring: Option<KeyringReader<'a>>,
 }
 
 /// The text of a configuration file.
@@ -59,6 +62,7 @@ pub fn load(input: &ConfigInput<'_>) -> Result<Loaded, Problems> {
         env: input.env,
         directory: file.directory,
         read_secret: input.read_secret,
+        read_keyring: input.read_keyring,
     };
     expander.expand(&mut config, &path, &mut problems);
     coerce(&mut config, SchemaAt::config());

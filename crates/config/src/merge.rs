@@ -115,7 +115,12 @@ fn check_new_entries(name: &str, before: &str, after: &str) -> Result<(), Proble
         let file = SourceFile { name, directory: Path::new(""), text };
         // References are not resolved here: entries that are imported have none.
         let read_secret = |_: &Path| Ok(String::new());
-        let loaded = load(&ConfigInput { file: Some(file), env: &[], read_secret: &read_secret });
+        let loaded = load(&ConfigInput {
+            file: Some(file),
+            env: &[],
+            read_secret: &read_secret,
+            read_keyring: None,
+        });
         let problems = loaded.err().map(|problems| problems.iter().cloned().collect::<Vec<_>>());
         let is_of_tools = |problem: &ConfigProblem| {
             problem.path.as_ref().is_some_and(|path| path.contains(".toolbox.tools["))

@@ -18,7 +18,7 @@ const SERVER_SECRETS: [&str; 3] = ["auth", "headers", "env"];
 const SECURITY_SECRETS: [&str; 2] = ["store_key", "previous_store_keys"];
 /// The keys of a provider entry that hold no secret. All other keys count as secret, so that a key under a misspelt
 /// `api_key` is redacted too.
-const PROVIDER_PLAIN: [&str; 21] = [
+const PROVIDER_PLAIN: [&str; 22] = [
     "name",
     "kind",
     "base_url",
@@ -38,6 +38,7 @@ const PROVIDER_PLAIN: [&str; 21] = [
     "strategy",
     "native_tools",
     "react_template",
+    "app_credentials",
     "idle_timeout",
     "total_timeout",
 ];
@@ -78,6 +79,12 @@ impl Path {
         self.with(Segment::Index(index))
     }
 
+    /// Whether the value is a key that encrypts the store, or a list of them.
+    pub(crate) fn is_store_key(&self) -> bool {
+        let is_key = |at: usize, keys: &[&str]| matches!(self.0.get(at), Some(Segment::Key(key)) if keys.contains(&key.as_str()));
+        is_key(1, &["security"]) && is_key(2, &SECURITY_SECRETS)
+    }
+
     /// Whether the value may hold a credential and must not be shown. This includes the whole subtree: `auth: abc` is
     /// malformed, but `abc` may be a token.
     pub(crate) fn is_secret(&self) -> bool {
@@ -96,8 +103,9 @@ impl Path {
         let is_servers = is_servers && !(key(4) == "auth" && key(6) == "per");
         let is_discovery = key(1) == "discovery" && (key(2) == "token" || key(4) == "token");
         is_servers
-            || (key(1) == "security" && SECURITY_SECRETS.contains(&key(2)))
+            || self.is_store_key()
             || (key(1) == "threat_protection" && key(2) == "token")
+            || (key(1) == "store" && key(2) == "url")
             || is_discovery
             || (key(1) == "providers" && self.0.len() > 3 && !is_plain_of_provider)
     }

@@ -16,7 +16,9 @@ use crate::raw_discovery::RawDiscovery;
 use crate::raw_grant::{RawClaimRule, RawDefaultGrant};
 use crate::raw_provider::RawProvider;
 use crate::raw_records::{RawRecord, RawRecords};
+use crate::raw_store::RawStore;
 use crate::raw_threat_protection::{RawContentCheck, RawThreatProtection};
+use crate::raw_tls::RawTls;
 
 /// The configuration below the root key.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -44,6 +46,10 @@ pub(crate) struct RawConfig {
     pub(crate) discovery: Option<RawDiscovery>,
     /// How many records of calls are kept, and what is removed from them.
     pub(crate) records: Option<RawRecords>,
+    /// The certificate of the HTTP server. With this section the server accepts HTTPS only.
+    pub(crate) tls: Option<RawTls>,
+    /// Where the data is kept: in the data directory, or in the database of a server, which several boards may share.
+    pub(crate) store: Option<RawStore>,
 }
 
 /// The servers, their tools, and the limits of tools.
@@ -580,9 +586,12 @@ pub(crate) struct RawSecurity {
     /// name. Default: public internet addresses, but neither this machine nor private networks.
     pub(crate) egress: Option<RawEgress>,
     /// The key that encrypts the sign-ins in the data directory: 32 random bytes in base64 or hexadecimal, such as those
-    /// of `openssl rand -base64 32`. A secret: use `${VAR}` or `file:/path`. Default: sign-ins are kept in clear text,
-    /// which only a board on a loopback address may do.
-    #[schemars(length(min = 1), extend("examples" = ["file:/run/secrets/store-key", "${SWITCHBOARD_STORE_KEY}"]))]
+    /// of `openssl rand -base64 32`. A secret: use `${VAR}`, `file:/path`, or `keyring:NAME` for an entry of the keyring
+    /// of the operating system. Default: sign-ins are kept in clear text, which only a board on a loopback address may do.
+    #[schemars(
+        length(min = 1),
+        extend("examples" = ["file:/run/secrets/store-key", "${SWITCHBOARD_STORE_KEY}", "keyring:store-key"])
+    )]
     pub(crate) store_key: Option<String>,
     /// Earlier values of `store_key`. Sign-ins that they encrypt are encrypted again with `store_key`.
     #[schemars(extend("examples" = [["file:/run/secrets/old-store-key"]]))]

@@ -94,6 +94,10 @@ pub(crate) struct RawProvider {
     /// `arguments` (each `name`, `type`, `required`, `description`), and `tool_names`. Default: the built-in one.
     #[schemars(length(min = 1))]
     pub(crate) react_template: Option<String>,
+    /// What happens to the credential that an app sends for this provider in a request to `/openai/v1`, `/anthropic/v1` or
+    /// `/gemini/v1beta`: `ignore` uses the provider's own credential, `pass` sends the app's in its place.
+    #[schemars(extend("default" = "ignore"))]
+    pub(crate) app_credentials: Option<RawAppCredentials>,
     /// How long the provider may send nothing during an answer.
     #[schemars(extend("default" = model::render_duration(model::DEFAULT_PROVIDER_IDLE_TIMEOUT)))]
     pub(crate) idle_timeout: Option<RawDuration>,
@@ -143,6 +147,14 @@ pub(crate) enum RawToolSchema {
 pub(crate) enum RawDeclarationKeys {
     Camel,
     Both,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(crate) enum RawAppCredentials {
+    Ignore,
+    Pass,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]

@@ -46,14 +46,15 @@ pub(crate) fn looks_secret(lines: &[&str], index: usize) -> bool {
         || is_below_secret_key(lines, index)
 }
 
-/// Whether a value reveals nothing: it is empty, or a reference to a variable or to a file.
+/// Whether a value reveals nothing: it is empty, or a reference to a variable, a file or a keyring.
 pub(crate) fn is_harmless(value: &str) -> bool {
     let value = value.trim();
     let value = value.strip_prefix('"').and_then(|v| v.strip_suffix('"')).unwrap_or(value);
     let value = value.strip_prefix("Bearer ").unwrap_or(value);
     let variable = value.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
     let is_name = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    matches!(value, "" | "{}" | "[]") || value.starts_with("file:") || variable.is_some_and(is_name)
+    let is_reference = value.starts_with("file:") || value.starts_with("keyring:");
+    matches!(value, "" | "{}" | "[]") || is_reference || variable.is_some_and(is_name)
 }
 
 /// Whether a URL has a user, a password or a query, which often holds a key.

@@ -11,9 +11,9 @@ use switchboard_model::{
     AccountScope, AdmissionMode, AgentLimits, AgentPlan, ArgumentSpec, BUILT_IN_LIMITS,
     ContentCheckOverlay, DeclarationKeys, EgressRule, Endpoint, EraChoice, GatewayPlan, JwksSource,
     LimitsOverlay, LocalToolChoice, OAuthGrant, OAuthSettings, Plan, ProviderAuth, ProviderPlan,
-    RecordOverlay, RecordsPlan, SecurityPlan, ServerPlan, ServerSpec, Sharing,
-    ThreatProtectionPlan, ToolEntry, ToolSchemaForm, ToolsetPlan, UpstreamAuth, redact_url,
-    render_duration,
+    RecordOverlay, RecordsPlan, SecurityPlan, ServerPlan, ServerSpec, Sharing, StorePlan,
+    ThreatProtectionPlan, TlsPlan, ToolEntry, ToolSchemaForm, ToolsetPlan, UpstreamAuth,
+    redact_url, render_duration,
 };
 
 use crate::emit::Doc;
@@ -69,6 +69,12 @@ pub(crate) fn document(plan: &Plan, config: &At<'_>, source: &SourceText<'_>) ->
     whole.out.push(("discovery".into(), discovery));
     if let Some(at) = config.get("records") {
         whole.out.push(("records".into(), records(&plan.records, at, source)));
+    }
+    if let (Some(at), Some(plan)) = (config.get("tls"), &plan.tls) {
+        whole.out.push(("tls".into(), tls(plan, at, source)));
+    }
+    if let Some(at) = config.get("store") {
+        whole.out.push(("store".into(), store(&plan.store, at, source)));
     }
     Doc::Map(vec![(plan.root.as_str().into(), whole.done())])
 }
@@ -323,6 +329,7 @@ fn provider_entry(provider: &ProviderPlan, at: At<'_>, source: &SourceText<'_>) 
     fields.put_as_written("models");
     fields.put_written("native_tools", (!provider.has_native_tools).then(|| json!(false)));
     fields.put_written("react_template", text(&provider.react_template));
+    fields.put_written("app_credentials", provider.passes_app_credentials.then(|| json!("pass")));
     fields.put("idle_timeout", json!(render_duration(provider.idle_timeout)));
     fields.put("total_timeout", json!(render_duration(provider.total_timeout)));
     fields.done()
@@ -348,6 +355,28 @@ fn records(plan: &RecordsPlan, at: At<'_>, source: &SourceText<'_>) -> Doc {
     fields.put("max_count", json!(plan.max_count));
     fields.put("max_content_bytes", json!(plan.max_content_bytes));
     fields.put_texts("redact", &plan.redact);
+    fields.done()
+}
+
+/// The files as they are written, as with the `cwd` of a server.
+fn tls(plan: &TlsPlan, at: At<'_>, source: &SourceText<'_>) -> Doc {
+    let written = |key: &str| at.get(key).map(|file| file.node.to_json());
+    let (cert, key, ca) = (written("cert"), written("key"), written("client_ca"));
+    let mut fields = ShownFields::new(Some(at), source);
+    fields.put_written("cert", cert);
+    fields.put_written("key", key);
+    fields.put_written("client_ca", ca);
+    if let Some(clients) = &plan.clients {
+        let word = if clients.are_required { "required" } else { "optional" };
+        fields.put("client_certificate", json!(word));
+    }
+    fields.done()
+}
+
+fn store(plan: &StorePlan, at: At<'_>, source: &SourceText<'_>) -> Doc {
+    let mut fields = ShownFields::new(Some(at), source);
+    fields.put_written("url", plan.url.as_ref().map(|_| json!(REDACTED)));
+    fields.put("max_connections", json!(plan.max_connections));
     fields.done()
 }
 

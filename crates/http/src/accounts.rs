@@ -260,7 +260,7 @@ pub(crate) async fn sign_out(
 
 /// Whether a server exists for a principal. Those that its access withholds do not.
 fn may_use(sessions: &SessionService, principal: &Principal, server: &str) -> bool {
-    principal.oversees() || sessions.permits_server(server, &principal.access)
+    principal.oversees() || sessions.may_permit_server(server, &principal.access)
 }
 
 /// Answers for a server that a principal may not know of as for one that is not configured.

@@ -47,6 +47,16 @@ answers! {
         unauthorized: "the token lacks a scope that is needed here",
         forbidden_host: "the Origin header names another site; `security.allowed_origins` may add it",
     }
+    UnknownProvider 404 "No provider of that name is known, or it has no such credential." {
+        unknown_provider: "there is no provider `gogle`; did you mean `google`? (known are google)",
+        unknown_credential: "the provider 'google' has no credential 'wrk'",
+    }
+    ProviderFailed 502 "The provider cannot be asked, or refused the request." {
+        provider_failed: "the provider `openai` has no key: set OPENAI_API_KEY, or `api_key` in its entry of `providers`",
+    }
+    ProviderTimedOut 504 "The provider did not answer in time." {
+        provider_timeout: "api.openai.com did not answer within 60s",
+    }
     UnknownProviderAccount 404 "No provider of that name is known, it has no such credential, or there is no such sign-in." {
         unknown_provider: "there is no provider `gogle`; did you mean `google`? (known are google)",
         unknown_credential: "the provider 'google' has no credential 'wrk'",
@@ -196,6 +206,10 @@ answers! {
     Starting 503 "The board is still connecting its servers, or the keys of the token's issuer cannot be fetched." {
         starting: "the board is still connecting its servers; try again in a moment",
         unauthorized: "the keys of the token's issuer cannot be fetched now; try again later",
+    }
+    NotReady 503 "The board is still connecting its servers, or is about to stop." {
+        starting: "the board is still connecting its servers; try again in a moment",
+        stopping: "the board is about to stop; send requests to another one",
     }
     StoreUnavailable 503 "The store does not take the write, and nothing was changed; or the board is still connecting its servers." {
         store_unavailable: "the store failed: no space is left on the disk of its data directory; nothing was changed",

@@ -6,7 +6,9 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 use switchboard_auth::{Gatekeeper, Principal, Refusal, Role};
+use switchboard_inject::AppRoute;
 
+use crate::app_credentials;
 use crate::content_checks::CHAT_MESSAGE_PATH;
 use crate::origin_check::names_this_machine;
 use crate::problem::ProblemResponse;
@@ -39,7 +41,12 @@ pub(crate) async fn admit<B>(
     let Some(needed) = needed_role(method, path) else {
         return Ok(AuthDecision::Public);
     };
-    let principal = authenticate(shared, request.headers()).await?;
+    let principal = if AppRoute::of(path).is_some() {
+        let headers = app_credentials::of_board(request.headers(), request.uri().query());
+        authenticate(shared, &headers).await?
+    } else {
+        authenticate(shared, request.headers()).await?
+    };
     if principal.effective_role() < needed {
         let detail = format!(
             "this needs the role {}, and the credentials have {}",
@@ -102,11 +109,17 @@ fn needed_role(method: &Method, path: &str) -> Option<Role> {
             | ["api", "v1", "tools", _, "declaration", ..]
             | ["api", "v1", "servers", _, ..]
     );
-    if matches!(*parts, ["api", "v1", "keys", ..] | ["api", "v1", "providers", _, ..]) {
+    let is_model_list =
+        *method == Method::GET && matches!(*parts, ["api", "v1", "providers", _, "models"]);
+    let is_for_admins =
+        matches!(*parts, ["api", "v1", "keys", ..] | ["api", "v1", "providers", _, ..]);
+    if is_for_admins && !is_model_list {
         return Some(Role::Admin);
     }
     let changes = matches!(*method, Method::PUT | Method::PATCH | Method::DELETE);
-    Some(match (is_about_configuration, changes) {
+    // Everybody reads them.
+    let is_toolset = matches!(*parts, ["api", "v1", "toolsets", _]);
+    Some(match (is_about_configuration || (is_toolset && changes), changes) {
         (true, true) => Role::Admin,
         (true, false) => Role::Operator,
         (false, _) if is_about_others => Role::Operator,
@@ -126,8 +139,7 @@ pub(crate) async fn authenticate(
     // Boxed: the future is large, and not needed when no credentials are required.
     let admitted = Box::pin(shared.gatekeeper.admit(headers)).await;
     if let (Ok(principal), Some(board)) = (&admitted, shared.board.board()) {
-        let person = &principal.identity.person;
-        board.note_subject_token(person, || Gatekeeper::token_of(headers));
+        board.note_subject_token(&principal.identity, || Gatekeeper::token_of(headers));
     }
     admitted.map_err(|refusal| refused(shared, &refusal))
 }
@@ -191,6 +203,11 @@ mod tests {
             (Method::PUT, "/api/v1/servers/a", Some(Role::Admin)),
             (Method::DELETE, "/api/v1/servers/a", Some(Role::Admin)),
             (Method::POST, "/api/v1/servers/a/reconnect", Some(Role::Operator)),
+            (Method::GET, "/api/v1/toolsets", Some(Role::Client)),
+            (Method::GET, "/api/v1/toolsets/a", Some(Role::Client)),
+            (Method::PUT, "/api/v1/toolsets/a", Some(Role::Admin)),
+            (Method::DELETE, "/api/v1/toolsets/a/", Some(Role::Admin)),
+            (Method::PUT, "/api/v1/sessions/s/toolsets/a", Some(Role::Client)),
             (Method::GET, "/api/v1/config", Some(Role::Operator)),
             (Method::GET, "/api/v1/config/schema", Some(Role::Operator)),
             (Method::POST, "/api/v1/config/reload", Some(Role::Operator)),
@@ -199,6 +216,8 @@ mod tests {
             (Method::GET, "/api/v1/servers/a/log", Some(Role::Operator)),
             (Method::GET, "/api/v1/sources", Some(Role::Operator)),
             (Method::GET, "/api/v1/providers", Some(Role::Client)),
+            (Method::GET, "/api/v1/providers/a/models", Some(Role::Client)),
+            (Method::POST, "/api/v1/providers/a/models", Some(Role::Admin)),
             (Method::POST, "/api/v1/providers/a/sign-ins", Some(Role::Admin)),
             (Method::DELETE, "/api/v1/providers/a/account", Some(Role::Admin)),
             (Method::DELETE, "/api/v1/sessions/a", Some(Role::Client)),

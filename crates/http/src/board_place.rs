@@ -1,9 +1,11 @@
 //! The place of the board, which is empty until the board has started.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use switchboard_inject::Injection;
 use switchboard_runtime::{Board, LiveConfig};
 use switchboard_sessions::SessionService;
 use switchboard_turns::Turns;
@@ -16,6 +18,7 @@ pub struct BoardPlace {
     /// Becomes true when the start has ended, well or not.
     has_ended: Arc<watch::Sender<bool>>,
     config: Arc<OnceLock<Arc<LiveConfig>>>,
+    is_stopping: Arc<AtomicBool>,
     preparation: Arc<Mutex<Option<Preparation>>>,
 }
 
@@ -36,6 +39,7 @@ pub(crate) struct StartedParts {
     pub(crate) board: Arc<Board>,
     pub(crate) sessions: Arc<SessionService>,
     pub(crate) turns: Arc<Turns>,
+    pub(crate) injection: Arc<Injection>,
 }
 
 impl BoardPlace {
@@ -45,7 +49,8 @@ impl BoardPlace {
         if let Some(Preparation(prepare)) = preparation.take() {
             prepare(&board);
         }
-        let _there_is_one = self.parts.set(StartedParts { board, sessions, turns });
+        let injection = Injection::new(sessions.clone(), turns.providers().clone());
+        let _there_is_one = self.parts.set(StartedParts { board, sessions, turns, injection });
         self.has_ended.send_replace(true);
     }
 
@@ -61,6 +66,15 @@ impl BoardPlace {
     /// The start has failed: requests that wait for the board are answered.
     pub fn abandon(&self) {
         self.has_ended.send_replace(true);
+    }
+
+    /// The board will stop: from now on it is not ready, although it still answers.
+    pub fn begin_stop(&self) {
+        self.is_stopping.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Relaxed)
     }
 
     /// Sets the configuration that the API shows and edits. Later calls have no effect.

@@ -14,6 +14,7 @@ use serde::{Deserialize, Deserializer};
 use switchboard_api::{RecordList, RecordView};
 use switchboard_auth::Principal;
 use switchboard_model::{CallId, CallOutcome, Face};
+use switchboard_runtime::Board;
 use switchboard_sessions::recorded_session_ids;
 use switchboard_store::{CallExport, CallFilter, ExportError};
 use utoipa::openapi::RefOr;
@@ -34,57 +35,105 @@ const MAX_RUN_MS: u64 = 31_536_000_000;
 /// The media type of JSON lines.
 const JSON_LINES: &str = "application/x-ndjson";
 
-/// Selects records.
-#[derive(Debug, Deserialize, utoipa::IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct RecentQuery {
-    /// The maximum number of records.
-    #[serde(default = "twenty")]
-    #[param(minimum = 1, maximum = 1000, default = 20)]
-    limit: u32,
-    /// Only calls of this tool: its canonical or bare name, or the name that the caller used.
-    #[param(max_length = 512, nullable = false)]
-    tool: Option<String>,
-    /// Only calls of tools of this server.
-    #[param(max_length = 512, nullable = false)]
-    server: Option<String>,
-    /// Only calls that were made in this session: its id, or the `Mcp-Session-Id` of one of its clients.
-    #[param(max_length = 512, nullable = false)]
-    session: Option<String>,
-    /// Only calls of this principal, or of the API key of this name.
-    #[param(max_length = 512, nullable = false)]
-    principal: Option<String>,
-    /// Only calls of this person, as `person` of a record has it.
-    #[param(max_length = 512, nullable = false)]
-    person: Option<String>,
-    /// Only calls in sessions of this owner, and calls that it made without a session.
-    #[param(max_length = 512, nullable = false)]
-    owner: Option<String>,
-    /// Only calls with this outcome.
-    #[serde(default, deserialize_with = "outcome")]
-    #[param(value_type = Option<OutcomeWord>, inline, nullable = false)]
-    outcome: Option<CallOutcome>,
-    /// Only calls that came through this interface.
-    #[serde(default, deserialize_with = "face")]
-    #[param(value_type = Option<FaceWord>, inline, nullable = false)]
-    face: Option<Face>,
-    /// Only calls that ran at least this long, in milliseconds.
-    #[param(maximum = 31_536_000_000_u64, nullable = false)]
-    min_run_ms: Option<u64>,
-    /// Only calls that started at this time or later, an RFC 3339 timestamp.
-    #[param(max_length = 512, nullable = false, format = DateTime, example = "2026-11-17T08:00:00Z")]
-    since: Option<String>,
-    /// Only calls that started before this time, an RFC 3339 timestamp.
-    #[param(max_length = 512, nullable = false, format = DateTime, example = "2026-11-18T08:00:00Z")]
-    until: Option<String>,
-    /// Only calls that ended at this time or later, an RFC 3339 timestamp. To follow calls, repeat the request with the end
-    /// of the newest one: a long call appears late, with an early `started_at`.
-    #[param(max_length = 512, nullable = false, format = DateTime, example = "2026-11-17T08:00:00Z")]
-    ended_since: Option<String>,
-    /// Only calls older than this one: the id of the last record of the previous page.
-    #[param(max_length = 512, nullable = false)]
-    before: Option<String>,
+/// Defines a query that selects records: its own parameters, and between them those that all such queries have.
+macro_rules! record_query {
+    ($(#[$meta:meta])* $name:ident { $($before:tt)* } { $($after:tt)* }) => {
+        $(#[$meta])*
+        #[derive(Debug, Deserialize, utoipa::IntoParams)]
+        #[serde(deny_unknown_fields)]
+        #[into_params(parameter_in = Query)]
+        pub(crate) struct $name {
+            $($before)*
+            /// Only calls of this tool: its canonical or bare name, or the name that the caller used.
+            #[param(max_length = 512, nullable = false)]
+            tool: Option<String>,
+            /// Only calls of tools of this server.
+            #[param(max_length = 512, nullable = false)]
+            server: Option<String>,
+            /// Only calls that were made in this session: its id, or the `Mcp-Session-Id` of one of its clients.
+            #[param(max_length = 512, nullable = false)]
+            session: Option<String>,
+            /// Only calls of this principal, or of the API key of this name.
+            #[param(max_length = 512, nullable = false)]
+            principal: Option<String>,
+            /// Only calls of this person, as `person` of a record has it.
+            #[param(max_length = 512, nullable = false)]
+            person: Option<String>,
+            /// Only calls in sessions of this owner, and calls that it made without a session.
+            #[param(max_length = 512, nullable = false)]
+            owner: Option<String>,
+            /// Only calls with this outcome.
+            #[serde(default, deserialize_with = "outcome")]
+            #[param(value_type = Option<OutcomeWord>, inline, nullable = false)]
+            outcome: Option<CallOutcome>,
+            $($after)*
+        }
+
+        impl $name {
+            /// Checks the lengths of the names and ids that all queries have.
+            fn excess_of_words(&self) -> Option<String> {
+                too_long([
+                    ("tool", &self.tool),
+                    ("server", &self.server),
+                    ("session", &self.session),
+                    ("principal", &self.principal),
+                    ("person", &self.person),
+                    ("owner", &self.owner),
+                ])
+            }
+
+            /// The filter of the parameters that all queries have.
+            async fn filter(&self, board: &Board) -> Result<CallFilter, ProblemResponse> {
+                let sessions = match &self.session {
+                    Some(session) => recorded_session_ids(board.store(), session).await?,
+                    None => Vec::new(),
+                };
+                Ok(CallFilter {
+                    since_ms: moment("since", self.since.as_deref())?,
+                    until_ms: moment("until", self.until.as_deref())?,
+                    tool: self.tool.clone(),
+                    server: self.server.clone(),
+                    sessions,
+                    outcome: self.outcome,
+                    principal: self.principal.clone(),
+                    person: self.person.clone(),
+                    owner: self.owner.clone(),
+                    ..CallFilter::default()
+                })
+            }
+        }
+    };
+}
+
+record_query! {
+    /// Selects records.
+    RecentQuery {
+        /// The maximum number of records.
+        #[serde(default = "twenty")]
+        #[param(minimum = 1, maximum = 1000, default = 20)]
+        limit: u32,
+    } {
+        /// Only calls that came through this interface.
+        #[serde(default, deserialize_with = "face")]
+        #[param(value_type = Option<FaceWord>, inline, nullable = false)]
+        face: Option<Face>,
+        /// Only calls that ran at least this long, in milliseconds.
+        #[param(maximum = 31_536_000_000_u64, nullable = false)]
+        min_run_ms: Option<u64>,
+        /// Only calls that started at this time or later, an RFC 3339 timestamp.
+        #[param(max_length = 512, nullable = false, format = DateTime, example = "2026-11-17T08:00:00Z")]
+        since: Option<String>,
+        /// Only calls that started before this time, an RFC 3339 timestamp.
+        #[param(max_length = 512, nullable = false, format = DateTime, example = "2026-11-18T08:00:00Z")]
+        until: Option<String>,
+        /// Only calls that ended at this time or later, an RFC 3339 timestamp. To follow calls, repeat the request with the end
+        /// of the newest one: a long call appears late, with an early `started_at`.
+        #[param(max_length = 512, nullable = false, format = DateTime, example = "2026-11-17T08:00:00Z")]
+        ended_since: Option<String>,
+        /// Only calls older than this one: the id of the last record of the previous page.
+        #[param(max_length = 512, nullable = false)]
+        before: Option<String>,
+    }
 }
 
 /// Reads an outcome by its name in records.
@@ -167,15 +216,7 @@ impl RecentQuery {
         if self.min_run_ms.is_some_and(|least| least > MAX_RUN_MS) {
             return Some(format!("`min_run_ms` is at most {MAX_RUN_MS}"));
         }
-        too_long([
-            ("tool", &self.tool),
-            ("server", &self.server),
-            ("session", &self.session),
-            ("principal", &self.principal),
-            ("person", &self.person),
-            ("owner", &self.owner),
-            ("before", &self.before),
-        ])
+        self.excess_of_words().or_else(|| too_long([("before", &self.before)]))
     }
 }
 
@@ -204,26 +245,14 @@ pub(crate) async fn recent(
     if let Some(detail) = query.excess() {
         return Err(bad_query(detail));
     }
-    let sessions = match &query.session {
-        Some(session) => recorded_session_ids(board.store(), session).await?,
-        None => Vec::new(),
-    };
     let filter = CallFilter {
         limit: query.limit,
-        since_ms: moment("since", query.since.as_deref())?,
-        until_ms: moment("until", query.until.as_deref())?,
         ended_since_ms: moment("ended_since", query.ended_since.as_deref())?,
-        tool: query.tool,
-        server: query.server,
-        sessions,
         face: query.face,
         min_run: query.min_run_ms.map(Duration::from_millis),
-        outcome: query.outcome,
-        principal: query.principal,
-        person: query.person,
-        owner: query.owner,
         visible_to: visible_to(&principal),
-        before: query.before.map(CallId),
+        before: query.before.clone().map(CallId),
+        ..query.filter(&board).await?
     };
     board.flush_records().await;
     let calls = board.store().recent_calls(&filter).await?;
@@ -277,42 +306,19 @@ fn no_such_record(id: &str) -> ProblemResponse {
     ProblemResponse::new("unknown_record", StatusCode::NOT_FOUND, detail)
 }
 
-/// Selects the records to export.
-#[derive(Debug, Deserialize, utoipa::IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct ExportQuery {
-    /// Only calls of this tool: its canonical or bare name, or the name that the caller used.
-    #[param(max_length = 512, nullable = false)]
-    tool: Option<String>,
-    /// Only calls of tools of this server.
-    #[param(max_length = 512, nullable = false)]
-    server: Option<String>,
-    /// Only calls that were made in this session: its id, or the `Mcp-Session-Id` of one of its clients.
-    #[param(max_length = 512, nullable = false)]
-    session: Option<String>,
-    /// Only calls of this principal, or of the API key of this name.
-    #[param(max_length = 512, nullable = false)]
-    principal: Option<String>,
-    /// Only calls of this person.
-    #[param(max_length = 512, nullable = false)]
-    person: Option<String>,
-    /// Only calls in sessions of this owner, and calls that it made without a session.
-    #[param(max_length = 512, nullable = false)]
-    owner: Option<String>,
-    /// Only calls with this outcome.
-    #[serde(default, deserialize_with = "outcome")]
-    #[param(value_type = Option<OutcomeWord>, inline, nullable = false)]
-    outcome: Option<CallOutcome>,
-    /// Only calls that started at this time or later, an RFC 3339 timestamp.
-    #[param(max_length = 512, nullable = false, format = DateTime, example = "2026-11-01T00:00:00Z")]
-    since: Option<String>,
-    /// Only calls that started before this time, an RFC 3339 timestamp.
-    #[param(max_length = 512, nullable = false, format = DateTime, example = "2026-12-01T00:00:00Z")]
-    until: Option<String>,
-    /// Only records that were written after this one: the id of the last record of the previous export.
-    #[param(max_length = 512, nullable = false)]
-    after: Option<String>,
+record_query! {
+    /// Selects the records to export.
+    ExportQuery {} {
+        /// Only calls that started at this time or later, an RFC 3339 timestamp.
+        #[param(max_length = 512, nullable = false, format = DateTime, example = "2026-11-01T00:00:00Z")]
+        since: Option<String>,
+        /// Only calls that started before this time, an RFC 3339 timestamp.
+        #[param(max_length = 512, nullable = false, format = DateTime, example = "2026-12-01T00:00:00Z")]
+        until: Option<String>,
+        /// Only records that were written after this one: the id of the last record of the previous export.
+        #[param(max_length = 512, nullable = false)]
+        after: Option<String>,
+    }
 }
 
 /// Export calls
@@ -342,34 +348,11 @@ pub(crate) async fn export(
     Ready(board): Ready,
     FromQuery(query): FromQuery<ExportQuery>,
 ) -> Result<Response, ProblemResponse> {
-    let words = [
-        ("tool", &query.tool),
-        ("server", &query.server),
-        ("session", &query.session),
-        ("principal", &query.principal),
-        ("person", &query.person),
-        ("owner", &query.owner),
-        ("after", &query.after),
-    ];
-    if let Some(detail) = too_long(words) {
+    let excess = query.excess_of_words().or_else(|| too_long([("after", &query.after)]));
+    if let Some(detail) = excess {
         return Err(bad_query(detail));
     }
-    let sessions = match &query.session {
-        Some(session) => recorded_session_ids(board.store(), session).await?,
-        None => Vec::new(),
-    };
-    let filter = CallFilter {
-        since_ms: moment("since", query.since.as_deref())?,
-        until_ms: moment("until", query.until.as_deref())?,
-        tool: query.tool,
-        server: query.server,
-        sessions,
-        outcome: query.outcome,
-        principal: query.principal,
-        person: query.person,
-        owner: query.owner,
-        ..CallFilter::default()
-    };
+    let filter = query.filter(&board).await?;
     board.flush_records().await;
     let after = query.after.map(CallId);
     let export = board.store().export_calls(filter, after.as_ref()).await;

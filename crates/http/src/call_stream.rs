@@ -11,8 +11,8 @@ use axum::response::{IntoResponse, Response};
 use futures::stream;
 use switchboard_api::{CallEvent, CallLog, CallProblem, CallProgress, CallStarted};
 use switchboard_auth::Principal;
-use switchboard_model::{CallError, CallId};
-use switchboard_runtime::{Board, CallReport, CallRequest, EventReceiver, UpstreamEvent};
+use switchboard_model::{CallError, CallId, JsonText};
+use switchboard_runtime::{Board, CallReport, CallRequest, EventReceiver, RpcError, UpstreamEvent};
 
 use crate::answers::{Guarded, UnknownRunningCall};
 use crate::call_records::RecordPath;
@@ -92,7 +92,7 @@ impl StreamedCall {
             tokio::select! {
                 biased;
                 Some(event) = self.heard.next() => {
-                    if let Some(event) = shown(&event) {
+                    if let Some(event) = shown(event) {
                         return Some(event);
                     }
                 }
@@ -113,8 +113,9 @@ impl StreamedCall {
     }
 }
 
-/// An event of the server as the caller gets it. What a server asks for cannot be answered here, and is refused.
-fn shown(event: &UpstreamEvent) -> Option<CallEvent> {
+/// An event of the server as the caller gets it. What a server asks for cannot be answered here, and is refused with the
+/// reason that a call without events gives.
+fn shown(event: UpstreamEvent) -> Option<CallEvent> {
     match event {
         UpstreamEvent::Progress(params) => {
             let params = params.parse();
@@ -125,10 +126,21 @@ fn shown(event: &UpstreamEvent) -> Option<CallEvent> {
             }))
         }
         UpstreamEvent::Log(params) => {
-            let (level, text) = log_text(params);
+            let (level, text) = log_text(&params);
             Some(CallEvent::Log(CallLog { level, text }))
         }
-        UpstreamEvent::ElicitationComplete(_) | UpstreamEvent::Question { .. } => None,
+        UpstreamEvent::Question { method, reply, .. } => {
+            let answer = if method == "roots/list" {
+                Ok(JsonText::from(&serde_json::json!({"roots": []})))
+            } else {
+                let message = "the client does not answer requests of servers".to_owned();
+                Err(RpcError { code: -32603, message, data: None })
+            };
+            // A server that withdrew its question does not wait for the answer.
+            let _withdrawn = reply.send(answer);
+            None
+        }
+        UpstreamEvent::ElicitationComplete(_) => None,
     }
 }
 

@@ -67,6 +67,7 @@ impl House {
             metrics: install_metrics(),
             hosts: HostPolicy::default(),
             gatekeeper: Gatekeeper::new(store, GatekeeperOptions::default()).await.unwrap(),
+            tls: None,
             drain: Duration::ZERO,
         };
         let shared = Shared::new(&options, &limits);
@@ -80,7 +81,7 @@ impl House {
         let (all, end) = (connections.clone(), ending.clone());
         TaskTracker::new().spawn(async move {
             let answer = move |connection, request| answer(dispatcher.clone(), connection, request);
-            accept(listener, &all, &end, answer).await;
+            accept(listener, None, &all, &end, answer).await;
         });
         Self { address, connections, news, _ending: ending.drop_guard() }
     }

@@ -116,7 +116,7 @@ pub(crate) async fn put(
             if released.is_empty() || names_version(&headers) {
                 Ok(fields)
             } else {
-                Err(unread_entry(&released))
+                Err(unread_entry("this declaration leaves out", &released))
             }
         });
         let name = name.clone();
@@ -128,7 +128,8 @@ pub(crate) async fn put(
 
 /// Remove the declaration of a tool
 ///
-/// Removes the entry of this name from `toolbox.tools`, as `PUT` writes it. Needs the role admin.
+/// Removes the entry of this name from `toolbox.tools`, as `PUT` writes it. If the entry has an argument with a `value` or with
+/// `hidden`, this needs its `ETag` in `If-Match`, as `PUT` does. Needs the role admin.
 #[utoipa::path(
     delete,
     path = "/api/v1/tools/{name}/declaration",
@@ -142,6 +143,7 @@ pub(crate) async fn put(
         UnknownDeclaration,
         EditConflict,
         StaleEntry,
+        UnreadEntry,
         EditRefused,
     )
 )]
@@ -151,7 +153,17 @@ pub(crate) async fn delete(
     headers: HeaderMap,
 ) -> Result<StatusCode, ProblemResponse> {
     let edit = ConfigEdit::Remove { list: LIST, name: name.clone() };
-    change_entry(&config, (LIST, &name), &headers, |_| ready(Ok(edit.clone())).boxed()).await?;
+    change_entry(&config, (LIST, &name), &headers, |present| {
+        let released = released(present.as_ref(), &Map::new());
+        let may_remove = released.is_empty() || names_version(&headers);
+        let edit = if may_remove {
+            Ok(edit.clone())
+        } else {
+            Err(unread_entry("removing this declaration gives up", &released))
+        };
+        ready(edit).boxed()
+    })
+    .await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -291,10 +303,9 @@ fn released(present: Option<&WrittenEntry>, fields: &Map<String, Value>) -> Vec<
     present.map(|present| released_arguments(&present.fields, fields)).unwrap_or_default()
 }
 
-/// The response to a declaration that releases arguments of an entry that its sender need not have read.
-fn unread_entry(released: &[String]) -> ProblemResponse {
-    let detail =
-        format!("this declaration leaves out what is fixed or hidden: {}", released.join(", "));
+/// The response to a change that releases arguments of an entry that its sender need not have read.
+fn unread_entry(change: &str, released: &[String]) -> ProblemResponse {
+    let detail = format!("{change} what is fixed or hidden: {}", released.join(", "));
     let mut response =
         ProblemResponse::new("unread_entry", StatusCode::PRECONDITION_REQUIRED, detail);
     let hint = "read the declaration and keep these arguments (a value may stay `***`), or send its ETag in `If-Match` to remove them";

@@ -16,14 +16,19 @@ use axum::{Error, Router};
 use bytes::Buf;
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
+use switchboard_inject::{ApiFamily, AppRoute};
+use switchboard_telemetry::{HttpFace, http_answered};
+use tokio::time::Instant;
 use tower::{Layer, ServiceExt};
 
+use crate::apps;
 use crate::authorize::{self, AuthDecision};
 use crate::connect;
 use crate::connections::{ConnectionState, RequestInProgress};
 use crate::cross_origin::{self, is_allowed_page};
 use crate::mcp::{self, BodyChunk, McpEndpoint};
 use crate::origin_check::{RESOURCE_POLICY, forbidden, hardened};
+use crate::problem::SentProblem;
 use crate::server_state::Shared;
 use crate::stream_auth::{Credentials, Leased};
 use crate::workbench;
@@ -65,11 +70,13 @@ impl<M: McpEndpoint> Dispatcher<M> {
         connection: Arc<ConnectionState>,
         request: Request<Incoming>,
     ) -> Result<Response<TrackedBody<M::Body>>, Infallible> {
+        let (began, face) = (Instant::now(), face_of(request.uri().path()));
         let asking = connection.begin_request(request.version());
         let policy = self.shared.hosts.current();
         let is_page = is_allowed_page(&policy, request.headers());
         let authority = request.uri().authority();
         let path = request.uri().path();
+        let app = AppRoute::of(path);
         let is_opened_by_people = connect::is_page(request.method(), path)
             || workbench::is_page(request.method(), path, request.headers());
         let refusal = if is_opened_by_people {
@@ -83,11 +90,15 @@ impl<M: McpEndpoint> Dispatcher<M> {
             None if is_page => Box::pin(self.dispatch_page(asking.connection(), request)).await,
             None => self.dispatch(asking.connection(), request).await,
         };
+        if let Some(route) = app {
+            response = in_words_of_app(route.family, response);
+        }
         hardened(&mut response);
         if is_page {
             let policy = HeaderValue::from_static("cross-origin");
             response.headers_mut().insert(RESOURCE_POLICY, policy);
         }
+        http_answered(face, response.status().as_u16(), began.elapsed());
         Ok(response.map(|body| TrackedBody::new(body, asking)))
     }
 
@@ -158,6 +169,26 @@ impl<M: McpEndpoint> Dispatcher<M> {
             Err(never) => match never {},
         }
     }
+}
+
+/// The part of the server that answers, for metrics.
+fn face_of(path: &str) -> HttpFace {
+    if path == "/mcp" || path.starts_with("/mcp/") {
+        HttpFace::Mcp
+    } else if ["/api/", "/agents/", "/trustgraph/"].iter().any(|start| path.starts_with(start)) {
+        HttpFace::Api
+    } else {
+        HttpFace::Other
+    }
+}
+
+/// A response to an app: a problem is answered in the words of its API.
+fn in_words_of_app<B>(
+    family: ApiFamily,
+    response: Response<ResponseBody<B>>,
+) -> Response<ResponseBody<B>> {
+    let Some(SentProblem(problem)) = response.extensions().get().cloned() else { return response };
+    apps::in_words_of(family, &problem, response.headers()).map(ResponseBody::Other)
 }
 
 /// Whether a stateless request opens an event stream. An encoded header value is treated as if it does.

@@ -114,6 +114,9 @@ pub(crate) fn edit_problem(
         EditError::Refused(EditRefusal::UnknownEntry { list: EntryList::Tools, .. }) => {
             ("unknown_declaration", StatusCode::NOT_FOUND)
         }
+        EditError::Refused(EditRefusal::UnknownEntry { list: EntryList::Toolsets, .. }) => {
+            ("unknown_toolset", StatusCode::NOT_FOUND)
+        }
         EditError::NoFile => ("no_configuration_file", StatusCode::CONFLICT),
         EditError::Overridden { .. } => ("overridden", StatusCode::CONFLICT),
         EditError::Unwritten(ReplaceError::Changed { .. }) => {
@@ -164,7 +167,7 @@ fn invalid_configuration(problems: &Problems, list: EntryList, index: usize) -> 
 fn field_error(problem: &ConfigProblem, list: EntryList, index: usize) -> FieldError {
     let help = problem.help.as_ref().map(|help| format!(" ({help})")).unwrap_or_default();
     let message = format!("{}{help}", problem.message);
-    let entry = format!(".toolbox.{}[{index}]", list.key());
+    let entry = format!(".{}[{index}]", list.path());
     let below = problem.path.as_deref().and_then(|path| path.split_once(&entry));
     let Some((_, below)) = below else {
         let place = problem.place.as_ref().map(|place| format!("{place}: ")).unwrap_or_default();
@@ -172,7 +175,7 @@ fn field_error(problem: &ConfigProblem, list: EntryList, index: usize) -> FieldE
     };
     let path = match list {
         EntryList::Tools => declared_pointer(&pointer(below)),
-        EntryList::Servers => pointer(below),
+        EntryList::Servers | EntryList::Toolsets => pointer(below),
     };
     FieldError { path, message }
 }

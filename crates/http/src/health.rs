@@ -2,14 +2,16 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
 use switchboard_api::Readiness;
+use switchboard_auth::Principal;
 use tokio::runtime::Handle;
 
-use crate::answers::{Forbidden, ForbiddenHost, Starting, Unauthorized};
+use crate::answers::{Forbidden, ForbiddenHost, NotReady, Starting, Unauthorized};
 use crate::authorize::authenticate;
 use crate::present;
+use crate::problem::ProblemResponse;
 use crate::ready::{Ready, ReadySessions};
 use crate::server_state::Shared;
 
@@ -34,7 +36,8 @@ pub(crate) async fn healthz() -> &'static str {
 /// Check that the board is ready
 ///
 /// An unavailable server, or a store that takes no writes, makes the board `degraded` but not unready: calls of that
-/// server's tools, and requests that would change something, fail with their own errors.
+/// server's tools, and requests that would change something, fail with their own errors. Between a signal to stop and the
+/// end (`serve --shutdown-delay`) the board is not ready, so that a load balancer sends its requests elsewhere.
 /// If credentials are required, only requests with credentials get the names of servers, and clients only those of
 /// servers that policy shows them.
 #[utoipa::path(
@@ -42,7 +45,7 @@ pub(crate) async fn healthz() -> &'static str {
     path = "/readyz",
     operation_id = "getReadiness",
     tag = "health",
-    responses((status = 200, description = "The board is ready.", body = Readiness), ForbiddenHost, Starting),
+    responses((status = 200, description = "The board is ready.", body = Readiness), ForbiddenHost, NotReady),
     security()
 )]
 pub(crate) async fn readyz(
@@ -50,7 +53,11 @@ pub(crate) async fn readyz(
     Ready(board): Ready,
     ReadySessions(sessions): ReadySessions,
     headers: HeaderMap,
-) -> Json<Readiness> {
+) -> Result<Json<Readiness>, ProblemResponse> {
+    if shared.board.is_stopping() {
+        let detail = "the board is about to stop; send requests to another one";
+        return Err(ProblemResponse::new("stopping", StatusCode::SERVICE_UNAVAILABLE, detail));
+    }
     let mut readiness = present::readiness(&board);
     // This path is public, also where all others need credentials.
     let principal = authenticate(&shared, &headers).await.ok();
@@ -60,7 +67,16 @@ pub(crate) async fn readyz(
         }
         None => false,
     });
-    Json(readiness)
+    readiness.certificate = shared.tls.as_ref().map(|tls| tls.view());
+    // Its reason names files.
+    if let (Some(certificate), false) = (&mut readiness.certificate, oversees(principal.as_ref())) {
+        certificate.refused = None;
+    }
+    Ok(Json(readiness))
+}
+
+fn oversees(principal: Option<&Principal>) -> bool {
+    principal.is_some_and(Principal::oversees)
 }
 
 /// Metrics for Prometheus

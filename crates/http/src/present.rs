@@ -40,6 +40,7 @@ pub fn readiness(board: &Board) -> Readiness {
         tools: catalog.tools().len(),
         unavailable,
         store,
+        certificate: None,
     }
 }
 

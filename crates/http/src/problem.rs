@@ -1,6 +1,7 @@
 //! Error responses as `application/problem+json` (RFC 9457).
 
 use std::error::Error;
+use std::sync::Arc;
 
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::http::{HeaderValue, StatusCode, Uri, header};
@@ -9,6 +10,10 @@ use serde_path_to_error::Segment;
 use switchboard_api::{FieldError, Problem, SignInPageView};
 use switchboard_model::{ArgumentFault, CallError, CallErrorKind, CallId};
 use switchboard_store::{StoreError, StoreFailure};
+
+/// The problem of a response, for answers in other words.
+#[derive(Debug, Clone)]
+pub(crate) struct SentProblem(pub(crate) Arc<Problem>);
 
 /// An error response.
 #[derive(Debug)]
@@ -21,6 +26,7 @@ impl IntoResponse for ProblemResponse {
         let body = serde_json::to_string(&self.0).unwrap_or_default();
         let kind = HeaderValue::from_static("application/problem+json");
         let mut response = (status, [(header::CONTENT_TYPE, kind)], body).into_response();
+        response.extensions_mut().insert(SentProblem(Arc::from(self.0.clone())));
         if let Some(seconds) = self.0.retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }

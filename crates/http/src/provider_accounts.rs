@@ -27,10 +27,10 @@ use crate::ready::ReadyTurns;
 /// Names a provider.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Path)]
-pub(crate) struct AccountProvider {
+pub(crate) struct ModelProviderName {
     /// The name of a model provider.
     #[param(min_length = 1, example = "google")]
-    provider: String,
+    pub(crate) provider: String,
 }
 
 /// Names a sign-in at a provider.
@@ -52,7 +52,7 @@ pub(crate) struct ProviderSignIn {
 pub(crate) struct WhichCredential {
     /// The name of the credential; without it, the default one.
     #[param(min_length = 1, max_length = 64, example = "work")]
-    credential: Option<String>,
+    pub(crate) credential: Option<String>,
 }
 
 /// Begin a sign-in at a provider
@@ -65,7 +65,7 @@ pub(crate) struct WhichCredential {
     path = "/api/v1/providers/{provider}/sign-ins",
     operation_id = "beginProviderSignIn",
     tag = "accounts",
-    params(AccountProvider),
+    params(ModelProviderName),
     request_body(content = ProviderSignInBody, description = "The credential, and the port at which the browser is awaited."),
     responses(
         (status = 201, description = "The sign-in.", body = ProviderSignInView),
@@ -80,7 +80,7 @@ pub(crate) struct WhichCredential {
 pub(crate) async fn begin(
     ReadyTurns(turns): ReadyTurns,
     Extension(principal): Extension<Principal>,
-    FromPath(AccountProvider { provider }): FromPath<AccountProvider>,
+    FromPath(ModelProviderName { provider }): FromPath<ModelProviderName>,
     FromBody(body): FromBody<ProviderSignInBody>,
 ) -> Result<(StatusCode, Json<ProviderSignInView>), ProblemResponse> {
     let credential = body.credential.unwrap_or_else(|| DEFAULT_CREDENTIAL.to_owned());
@@ -141,7 +141,7 @@ pub(crate) async fn finish(
     path = "/api/v1/providers/{provider}/account",
     operation_id = "signOutOfProvider",
     tag = "accounts",
-    params(AccountProvider, WhichCredential),
+    params(ModelProviderName, WhichCredential),
     responses(
         (status = 200, description = "Whether there was an account.", body = ProviderSignOutView),
         Guarded,
@@ -152,7 +152,7 @@ pub(crate) async fn finish(
 )]
 pub(crate) async fn sign_out(
     ReadyTurns(turns): ReadyTurns,
-    FromPath(AccountProvider { provider }): FromPath<AccountProvider>,
+    FromPath(ModelProviderName { provider }): FromPath<ModelProviderName>,
     FromQuery(which): FromQuery<WhichCredential>,
 ) -> Result<Json<ProviderSignOutView>, ProblemResponse> {
     let credential = which.credential.unwrap_or_else(|| DEFAULT_CREDENTIAL.to_owned());

@@ -12,7 +12,7 @@ use crate::ready::Ready;
 use crate::server_state::Shared;
 
 /// Extracts the address: `gateway.public_url`, else the host that the request names, which has been checked
-/// ([`crate::origin_check`]), over http.
+/// ([`crate::origin_check`]), over `http`, or `https` if the server has a certificate.
 pub(crate) struct PublicAddress(pub(crate) Url);
 
 impl FromRequestParts<Shared> for PublicAddress {
@@ -29,7 +29,8 @@ impl FromRequestParts<Shared> for PublicAddress {
         let in_header = || parts.headers.get(HOST).and_then(|host| host.to_str().ok());
         // HTTP/2 names the host in the request line.
         let host = parts.uri.authority().map(Authority::as_str).or_else(in_header);
-        let url = host.and_then(|host| Url::parse(&format!("http://{host}")).ok());
+        let scheme = shared.scheme();
+        let url = host.and_then(|host| Url::parse(&format!("{scheme}://{host}")).ok());
         url.map(Self).ok_or_else(|| {
             let detail =
                 "the request does not name the host that it was sent to; set `gateway.public_url`";

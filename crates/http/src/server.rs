@@ -12,7 +12,7 @@ use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::StatusCode;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{any, get, post};
 use axum::{BoxError, Router};
 use http_body_util::Limited;
 use hyper::body::Incoming;
@@ -20,6 +20,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use rustix::io::Errno;
+use switchboard_inject::AppRoute;
 use switchboard_telemetry::MetricsPage;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -31,6 +32,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::access_sync::watch_access;
+use crate::board_place::BoardPlace;
 use crate::connections::{
     CloseOrder, ConnectionLimits, ConnectionPermit, ConnectionState, Connections, ObservedStream,
 };
@@ -42,13 +44,15 @@ use crate::request_body::{Timed, Unread, announced};
 use crate::self_waking::SelfWaking;
 use crate::server_state::{ServeOptions, Shared};
 use crate::sign_in_pages::serve_sign_in_pages;
+use crate::tls_certificate::ServerCertificate;
+use crate::tls_handshake::shake_hands;
 use crate::{
-    accounts, agents, api_docs, authorize, board_events, call_records, call_statistics,
+    accounts, agents, api_docs, apps, authorize, board_events, call_records, call_statistics,
     call_stream, calls, config, connect, connect_browser, connect_identity, content_checks,
     declarations, health, history, inspect, keys, mcp, me, openapi, problem, provider_accounts,
     providers, renderings, server_care, server_entries, session_events, session_preview,
-    session_render, session_tools, sessions, sources, tooling_gateway, toolset_detail, trustgraph,
-    trustgraph_socket, turns, workbench,
+    session_render, session_tools, sessions, sources, tooling_gateway, toolset_detail,
+    toolset_entries, trustgraph, trustgraph_socket, turns, workbench,
 };
 
 /// The maximum size of a request body of the API.
@@ -82,6 +86,7 @@ fn api(shared: &Shared) -> Router<Shared> {
         .route("/mcp/servers", get(tooling_gateway::servers_by_query))
         .route("/trustgraph/api/v1/config", post(trustgraph::config))
         .route("/trustgraph/api/v1/flow/{flow}/service/{service}", post(trustgraph::flow_service))
+        .merge(apps_of_providers())
         .route(trustgraph_socket::PATH, get(trustgraph_socket::socket))
         .fallback(workbench::serve)
         .method_not_allowed_fallback(problem::method_not_allowed)
@@ -89,6 +94,13 @@ fn api(shared: &Shared) -> Router<Shared> {
         // Not event streams, and not what is compressed already.
         .layer(CompressionLayer::new().gzip(true).quality(CompressionLevel::Fastest))
         .layer(axum::middleware::from_fn_with_state(shared.clone(), bound_bodies))
+}
+
+/// The addresses of apps that speak the API of a model provider.
+fn apps_of_providers() -> Router<Shared> {
+    apps::ROUTES
+        .into_iter()
+        .fold(Router::new(), |router, path| router.route(path, any(apps::answer)))
 }
 
 /// The routes of the API document. The handler declares its path, method and documentation; the methods of one path belong
@@ -127,7 +139,7 @@ pub(crate) fn documented_routes() -> OpenApiRouter<Shared> {
         .routes(routes!(calls::result))
         .routes(routes!(content_checks::recent))
         .routes(routes!(sessions::toolsets))
-        .routes(routes!(toolset_detail::show))
+        .routes(routes!(toolset_detail::show, toolset_entries::put, toolset_entries::delete))
         .routes(routes!(toolset_detail::preview))
         .routes(routes!(sessions::list, sessions::create))
         .routes(routes!(sessions::show, sessions::change, sessions::end))
@@ -155,6 +167,7 @@ pub(crate) fn documented_routes() -> OpenApiRouter<Shared> {
         .routes(routes!(accounts::follow))
         .routes(routes!(accounts::set_token))
         .routes(routes!(providers::list))
+        .routes(routes!(providers::models))
         .routes(routes!(provider_accounts::begin))
         .routes(routes!(provider_accounts::finish))
         .routes(routes!(provider_accounts::sign_out))
@@ -180,7 +193,8 @@ pub(crate) async fn bound_bodies(
     }
     let parts: Vec<_> = request.uri().path().split('/').collect();
     let is_conversation = matches!(*parts, ["", "api", "v1", "sessions", _, "turns" | "history"]);
-    let most = if is_conversation { MAX_CONVERSATION_BYTES } else { MAX_BODY_BYTES };
+    let is_of_app = AppRoute::of(request.uri().path()).is_some();
+    let most = if is_conversation || is_of_app { MAX_CONVERSATION_BYTES } else { MAX_BODY_BYTES };
     if announced(request.headers()).is_none_or(|length| length <= most) {
         let (parts, body) = request.into_parts();
         let (body, lateness) = Timed::new(Limited::new(body, most), shared.body_within);
@@ -201,8 +215,10 @@ pub async fn serve<M: McpEndpoint>(
 ) -> std::io::Result<()> {
     let limits = ConnectionLimits::default();
     let shared = Shared::new(&options, &limits);
-    serve_sign_in_pages(&options.board, &options.gatekeeper, listener.local_addr().ok());
+    serve_sign_in_pages(&shared, listener.local_addr().ok());
     let watching = Box::pin(watch_access(shared.clone()));
+    let tls = options.tls.clone();
+    let renewing = renew_certificate(tls.as_deref(), &options.board);
     let router = router(&shared, mcp.clone());
     let dispatcher = Arc::new(Dispatcher { router, mcp, shared });
     let connections = Connections::new(limits);
@@ -218,19 +234,28 @@ pub async fn serve<M: McpEndpoint>(
         let dispatcher = dispatcher.clone();
         async move { dispatcher.answer(connection, request).await }
     };
-    let accepting = Box::pin(accept(listener, &connections, &ending, answer));
+    let accepting = Box::pin(accept(listener, tls.clone(), &connections, &ending, answer));
     tokio::select! {
         () = accepting => Ok(()),
         () = connections.watch() => Ok(()),
         () = cut_off => Ok(()),
         () = folding => Ok(()),
         () = watching => Ok(()),
+        () = renewing => Ok(()),
+    }
+}
+
+async fn renew_certificate(tls: Option<&ServerCertificate>, place: &BoardPlace) {
+    match tls {
+        Some(certificate) => certificate.watch(place).await,
+        None => std::future::pending().await,
     }
 }
 
 /// Accepts connections until the shutdown, then waits for the remaining ones.
 pub(crate) async fn accept<A, F, B>(
     listener: TcpListener,
+    tls: Option<Arc<ServerCertificate>>,
     connections: &Arc<Connections>,
     ending: &CancellationToken,
     answer: A,
@@ -253,10 +278,17 @@ pub(crate) async fn accept<A, F, B>(
         };
         let connection = place.connection.clone();
         connection.set_local(is_loopback(&peer));
-        let attending = attend(stream, place, server.clone(), ending.clone(), answer.clone());
-        let attending = SelfWaking::new(attending);
-        connection.set_task(attending.waker().clone());
-        tasks.spawn(attending);
+        let (server, ending, answer) = (server.clone(), ending.clone(), answer.clone());
+        if let Some(tls) = &tls {
+            let attending = attend_tls(stream, tls.config(), place, server, ending, answer);
+            let attending = SelfWaking::new(attending);
+            connection.set_task(attending.waker().clone());
+            tasks.spawn(attending);
+        } else {
+            let attending = SelfWaking::new(attend(stream, place, server, ending, answer));
+            connection.set_task(attending.waker().clone());
+            tasks.spawn(attending);
+        }
     }
     drop(listener);
     tasks.close();
@@ -294,6 +326,31 @@ fn server() -> auto::Builder<TokioExecutor> {
     http2.timer(TokioTimer::new());
     http2.keep_alive_interval(PING_EVERY).keep_alive_timeout(PONG_WITHIN);
     server
+}
+
+/// Performs the handshake of a connection, then serves it. Only what is decrypted counts as received, so a client that stops
+/// within the handshake is treated as one that sends nothing.
+async fn attend_tls<A, F, B>(
+    stream: TcpStream,
+    config: Arc<rustls::ServerConfig>,
+    place: ConnectionPermit,
+    server: Arc<auto::Builder<TokioExecutor>>,
+    ending: CancellationToken,
+    answer: A,
+) where
+    A: Fn(Arc<ConnectionState>, hyper::Request<Incoming>) -> F,
+    F: Future<Output = Result<hyper::Response<B>, Infallible>> + Send + 'static,
+    B: HttpBody<Data: Send, Error: Into<BoxError>> + Send + 'static,
+{
+    let stream = tokio::select! {
+        biased;
+        stream = shake_hands(stream, config) => stream,
+        _order = place.connection.order(CloseOrder::Leave) => return,
+        () = ending.cancelled() => return,
+    };
+    if let Some(stream) = stream {
+        attend(stream, place, server, ending, answer).await;
+    }
 }
 
 /// Serves one connection. After the shutdown began, it completes the current request and accepts no other.

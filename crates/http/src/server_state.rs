@@ -15,6 +15,7 @@ use crate::event_feed::BoardEvents;
 use crate::made_answers::MadeAnswers;
 use crate::origin_check::HostPolicy;
 use crate::stream_auth::Leases;
+use crate::tls_certificate::ServerCertificate;
 
 /// How many sockets of TrustGraph's clients may be open at the same time; further ones get 503.
 pub(crate) const MAX_TRUSTGRAPH_SOCKETS: usize = 256;
@@ -32,6 +33,8 @@ pub struct ServeOptions {
     pub hosts: HostPolicy,
     /// Checks the credentials.
     pub gatekeeper: Arc<Gatekeeper>,
+    /// The certificate of the server; `None`: it serves HTTP without TLS.
+    pub tls: Option<Arc<ServerCertificate>>,
     /// How long running requests may take after the shutdown began.
     pub drain: Duration,
 }
@@ -49,6 +52,7 @@ pub(crate) struct Shared {
     /// How long the body of a request may take.
     pub(crate) body_within: Duration,
     pub(crate) leases: Arc<Leases>,
+    pub(crate) tls: Option<Arc<ServerCertificate>>,
     pub(crate) events: Arc<BoardEvents>,
     pub(crate) answers: Arc<MadeAnswers>,
     /// Limits the open sockets of TrustGraph's clients.
@@ -68,10 +72,16 @@ impl Shared {
             local: Principal::local(),
             body_within: limits.body_within,
             leases: Arc::default(),
+            tls: options.tls.clone(),
             events: Arc::default(),
             answers: Arc::default(),
             trustgraph_sockets: Arc::new(Semaphore::new(MAX_TRUSTGRAPH_SOCKETS)),
             server_trials: Arc::new(Semaphore::new(MAX_SERVER_TRIALS)),
         }
+    }
+
+    /// `http` or `https`, as clients that reach this process directly write it.
+    pub(crate) fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
     }
 }

@@ -4,20 +4,25 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::Extension;
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
+use serde_json::Value;
 use switchboard_api::{ToolsetDetail, ToolsetMembers, ToolsetRules};
 use switchboard_auth::Principal;
+use switchboard_config::EntryList;
 use switchboard_model::{CanonicalName, ServerName, ToolsetPlan};
 use switchboard_render::{NamedTool, Provider, Rendering};
-use switchboard_runtime::Snapshot;
+use switchboard_runtime::{LiveConfig, Snapshot};
+use switchboard_sessions::SessionService;
 use switchboard_view::toolset_members;
 
 use crate::answers::{BadRequest, Guarded, TakesBody, UnknownToolset, WrongShape};
+use crate::entry_edit::etag;
 use crate::extract::{FromBody, FromPath};
 use crate::inspect::may_reach;
 use crate::problem::ProblemResponse;
-use crate::ready::ReadySessions;
+use crate::ready::{ReadyConfig, ReadySessions};
 
 /// The providers whose cost is shown.
 const PROVIDERS: [Provider; 3] = [Provider::OpenAi, Provider::Anthropic, Provider::Gemini];
@@ -28,12 +33,13 @@ const PROVIDERS: [Provider; 3] = [Provider::OpenAi, Provider::Anthropic, Provide
 pub(crate) struct ToolsetName {
     /// The name of the toolset.
     #[param(min_length = 1, max_length = 256, example = "demo")]
-    toolset: String,
+    pub(crate) toolset: String,
 }
 
 /// Show a toolset
 ///
-/// Its tools, as far as the caller may see them, their cost in tokens, and for operators the rules that it is made by.
+/// Its tools, as far as the caller may see them, their cost in tokens, and for operators the rules that it is made by and its
+/// entry in the configuration file.
 #[utoipa::path(
     get,
     path = "/api/v1/toolsets/{toolset}",
@@ -41,7 +47,12 @@ pub(crate) struct ToolsetName {
     tag = "sessions",
     params(ToolsetName),
     responses(
-        (status = 200, description = "The toolset.", body = ToolsetDetail),
+        (
+            status = 200,
+            description = "The toolset.",
+            body = ToolsetDetail,
+            headers(("etag" = String, description = "The version of its entry, for operators, if there is one."))
+        ),
         Guarded,
         BadRequest,
         UnknownToolset,
@@ -49,32 +60,74 @@ pub(crate) struct ToolsetName {
 )]
 pub(crate) async fn show(
     ReadySessions(sessions): ReadySessions,
+    ReadyConfig(config): ReadyConfig,
     Extension(principal): Extension<Principal>,
     FromPath(ToolsetName { toolset }): FromPath<ToolsetName>,
-) -> Result<Json<ToolsetDetail>, ProblemResponse> {
-    let sets = sessions.toolsets(&principal.access).into_iter();
-    let found = sets.into_iter().find(|(set, _)| set.name == toolset);
-    let (set, members) = found.ok_or_else(|| {
-        let shown: String = toolset.chars().take(256).collect();
-        let detail = format!("there is no toolset '{shown}'");
-        ProblemResponse::new("unknown_toolset", StatusCode::NOT_FOUND, detail)
-    })?;
+) -> Result<Response, ProblemResponse> {
+    answer(&sessions, &config, &principal, &toolset).await
+}
+
+/// The response that shows a toolset, with the version of its entry.
+pub(crate) async fn answer(
+    sessions: &SessionService,
+    config: &LiveConfig,
+    principal: &Principal,
+    name: &str,
+) -> Result<Response, ProblemResponse> {
     let snapshot = sessions.board().snapshot();
-    let plan = snapshot.plan().toolsets.iter().find(|plan| plan.name == set.name);
-    let rules = plan.filter(|_| principal.oversees()).map(|plan| ToolsetRules {
+    let plan = snapshot.plan().toolsets.iter().find(|plan| plan.name == name);
+    let plan = plan.filter(|_| principal.oversees());
+    let shown = sessions.toolsets(&principal.access).into_iter().find(|(set, _)| set.name == name);
+    let (description, when_to_use, members) = match (shown, plan) {
+        (Some((set, members)), _) => (set.description, set.when_to_use, members),
+        // The configuration hides it from everybody.
+        (None, Some(plan)) => {
+            let members = toolset_members(snapshot.catalog(), plan);
+            let members = members.map(|tool| tool.name.clone()).collect();
+            (plan.description.clone(), plan.when_to_use.clone(), members)
+        }
+        (None, None) => return Err(unknown_toolset(name)),
+    };
+    let rules = plan.map(|plan| ToolsetRules {
         tools: plan.tools.clone(),
         servers: plan.servers.iter().map(ToString::to_string).collect(),
     });
+    // A board that is configured by its environment alone has no entries.
+    let entry = plan.and_then(|_| config.entry(EntryList::Toolsets, name).ok().flatten());
+    let places = entry.iter().flat_map(|entry| &entry.places);
+    let origins = places
+        .filter(|(pointer, _)| pointer != "/name")
+        .map(|(pointer, place)| (pointer.clone(), place.to_string()))
+        .collect();
+    let tag = entry.as_ref().map(|entry| entry.tag.clone());
+    let declared = entry.map(|mut entry| {
+        entry.fields.shift_remove("name");
+        Value::Object(entry.fields)
+    });
     let names = members.iter().map(ToString::to_string).collect();
     let tokens = cost(snapshot.clone(), members).await;
-    Ok(Json(ToolsetDetail {
-        name: set.name,
-        description: set.description,
-        when_to_use: set.when_to_use,
+    let detail = ToolsetDetail {
+        name: name.to_owned(),
+        description,
+        when_to_use,
         members: names,
         tokens,
         rules,
-    }))
+        declared,
+        origins,
+        etag: tag.clone(),
+    };
+    let mut response = Json(detail).into_response();
+    if let Some(tag) = tag.as_deref().and_then(etag) {
+        response.headers_mut().insert(header::ETAG, tag);
+    }
+    Ok(response)
+}
+
+fn unknown_toolset(name: &str) -> ProblemResponse {
+    let shown: String = name.chars().take(256).collect();
+    let detail = format!("there is no toolset '{shown}'");
+    ProblemResponse::new("unknown_toolset", StatusCode::NOT_FOUND, detail)
 }
 
 /// Preview a toolset

@@ -106,11 +106,11 @@ fn page(site: Site) -> Response {
 }
 
 /// The Content-Security-Policy of the page: its own scripts, styles with the nonce, requests to this server, and images
-/// that results carry.
+/// and sounds that results carry.
 fn policy(nonce: &str) -> String {
     format!(
         "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' data: blob:; \
-         font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+         media-src data:; font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
 }
 

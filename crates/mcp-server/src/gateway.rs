@@ -135,7 +135,7 @@ impl Gateway {
     /// Ends a client at its own request, and its session if that is the client's own.
     pub(crate) async fn end_client(&self, client: &Client) -> Result<(), SessionError> {
         if client.session.kind == SessionKind::Client {
-            self.sessions().end(&client.session, vec![client.id.to_string()]).await?;
+            self.service.end_stored(&client.session, vec![client.id.to_string()]).await?;
             self.drop_client(client);
             self.service.release_session(&client.session).await;
         } else {

@@ -183,7 +183,7 @@ impl UpstreamExchange {
         let passing = ForwardedContext {
             client: ClientProfile {
                 session: self.context.caller.session.clone(),
-                person: Some(self.context.caller.person().clone()),
+                identity: Some(self.context.caller.identity.clone()),
                 program: self.context.caller.client.name.clone(),
                 ..self.client_profile(&extra)
             },

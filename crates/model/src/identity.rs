@@ -20,6 +20,8 @@ pub struct Identity {
     pub name: Option<Arc<str>>,
     /// The name of the API key, if the credential is one.
     pub key: Option<Arc<str>>,
+    /// The scopes of a token, sorted and separated by blanks; `None` if it has none.
+    pub scopes: Option<Arc<str>>,
 }
 
 impl Identity {
@@ -28,7 +30,16 @@ impl Identity {
 
     /// A person of whom nothing else is known.
     pub fn of(person: Arc<str>) -> Self {
-        Self { person, subject: None, email: None, name: None, key: None }
+        Self { person, subject: None, email: None, name: None, key: None, scopes: None }
+    }
+
+    /// The owner of tokens for which this credential is exchanged. Credentials of one person with different scopes own
+    /// different ones, so that none gets what only another one may have.
+    pub fn exchange_owner(&self) -> Arc<str> {
+        match &self.scopes {
+            Some(scopes) => format!("{}|{scopes}", self.person).into(),
+            None => self.person.clone(),
+        }
     }
 
     /// The person behind an API key: that of the user label, or else the key itself.
@@ -40,7 +51,14 @@ impl Identity {
         };
         let shown = label.unwrap_or_else(|| name.clone());
         let key = Some(name.clone());
-        Self { person, subject: Some(shown.clone()), email: None, name: Some(shown), key }
+        Self {
+            person,
+            subject: Some(shown.clone()),
+            email: None,
+            name: Some(shown),
+            key,
+            scopes: None,
+        }
     }
 }
 
@@ -59,5 +77,16 @@ mod tests {
         assert_eq!((&*build.person, build.subject.as_deref()), ("key:3", Some("build")));
         assert_eq!(build.name.as_deref(), Some("build"));
         assert_eq!(Identity::of("local".into()).subject, None);
+    }
+
+    #[test]
+    fn tokens_of_one_person_with_different_scopes_own_different_exchanged_ones() {
+        let of = |person: &str, scopes: Option<&str>| {
+            let scopes = scopes.map(Into::into);
+            Identity { scopes, ..Identity::of(person.into()) }.exchange_owner()
+        };
+        assert_eq!(&*of("jwt:i|anna", None), "jwt:i|anna");
+        assert_eq!(&*of("jwt:i|anna", Some("read write")), "jwt:i|anna|read write");
+        assert_ne!(of("jwt:i|anna", Some("read")), of("jwt:i|ben", Some("read")));
     }
 }

@@ -30,6 +30,8 @@ mod rate;
 mod secret;
 mod server;
 mod store_key;
+mod store_plan;
+mod tls;
 mod token_file;
 mod tool;
 
@@ -95,5 +97,7 @@ pub use server::{
     is_on_this_machine,
 };
 pub use store_key::{StoreKey, StoreKeys};
+pub use store_plan::{DEFAULT_STORE_CONNECTIONS, StorePlan};
+pub use tls::{ClientCertificates, TlsPlan};
 pub use token_file::TokenFile;
 pub use tool::{QuarantinedTool, ToolDescriptor, UpstreamToolList};

@@ -6,7 +6,8 @@ use std::time::Duration;
 use crate::{
     AgentPlan, ArgumentSpec, ContentCheckOverlay, DEFAULT_MAX_CONCURRENT, DiscoveredFrom,
     DiscoveryPlan, GatewayPlan, LimitsOverlay, PromptToolPlan, ProviderPlan, RecordOverlay,
-    RecordsPlan, SecurityPlan, ServerSpec, ThreatProtectionPlan, ToolGrouping, ToolsetPlan,
+    RecordsPlan, SecurityPlan, ServerSpec, StorePlan, ThreatProtectionPlan, TlsPlan, ToolGrouping,
+    ToolsetPlan,
 };
 
 /// Value of a server's `toolset` that makes no toolset: its tools are members only of toolsets that list them.
@@ -42,6 +43,10 @@ pub struct Plan {
     pub discovery: DiscoveryPlan,
     /// How many records of calls are kept.
     pub records: RecordsPlan,
+    /// The certificate of the HTTP server; `None`: it serves HTTP without TLS.
+    pub tls: Option<TlsPlan>,
+    /// Where the data is kept.
+    pub store: StorePlan,
 }
 
 /// The plan of an empty file.
@@ -61,6 +66,8 @@ impl Default for Plan {
             agents: Vec::new(),
             discovery: DiscoveryPlan::default(),
             records: RecordsPlan::default(),
+            tls: None,
+            store: StorePlan::default(),
         }
     }
 }

@@ -271,6 +271,8 @@ pub struct ProviderPlan {
     pub has_native_tools: bool,
     /// The template of the prompt of ReACT turns; `None` is the built-in one.
     pub react_template: Option<String>,
+    /// Whether an app's own credential is sent in the place of the board's, for requests of apps.
+    pub passes_app_credentials: bool,
     /// How long the provider may send nothing during a response.
     pub idle_timeout: Duration,
     /// How long one response may take.
@@ -301,6 +303,7 @@ impl ProviderPlan {
             models: Vec::new(),
             has_native_tools: true,
             react_template: None,
+            passes_app_credentials: false,
             idle_timeout: DEFAULT_PROVIDER_IDLE_TIMEOUT,
             total_timeout: DEFAULT_PROVIDER_TOTAL_TIMEOUT,
         }

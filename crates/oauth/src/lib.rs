@@ -54,7 +54,7 @@ pub use sign_in::SignIn;
 pub use sign_in_need::SignInCause;
 pub use sign_in_state::{GrantState, GrantTarget, OrphanCause, Renewal, SignInState};
 pub use sign_ins::SignIns;
-pub use sign_out::{RevocationTarget, SignedOut, sign_out};
+pub use sign_out::{EndingAccount, RevocationTarget, SignedOut, sign_out};
 pub use stored_token::stored_token;
 pub use subject_tokens::SubjectTokens;
 pub use token_source::TokenSource;

@@ -70,6 +70,28 @@ pub async fn sign_out(
     })
 }
 
+/// The tokens of an account that is about to be forgotten together with its owner.
+pub struct EndingAccount(Grant);
+
+impl std::fmt::Debug for EndingAccount {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EndingAccount").finish_non_exhaustive()
+    }
+}
+
+impl EndingAccount {
+    /// The tokens of this purpose and owner; `None` if there are none that can be read.
+    pub async fn of(id: &GrantId, tokens: &dyn TokenStore) -> Option<Self> {
+        let kept = tokens.load(id, None).await.ok()??;
+        Grant::read(&kept).map(Self)
+    }
+
+    /// Revokes the tokens. Returns `false` if the authorization server has no endpoint for it.
+    pub async fn revoke(&self, target: RevocationTarget<'_>) -> Result<bool, ConnectError> {
+        revoke(&self.0, target).await
+    }
+}
+
 /// Whether the tokens were revoked; `false` if there is no endpoint for it.
 async fn revoke(grant: &Grant, target: RevocationTarget<'_>) -> Result<bool, ConnectError> {
     let server = match target {

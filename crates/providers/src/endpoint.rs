@@ -150,6 +150,10 @@ impl ProviderEndpoint {
         &self.plan
     }
 
+    pub(crate) fn shared_plan(&self) -> Arc<ProviderPlan> {
+        self.plan.clone()
+    }
+
     /// The source of a reply: this provider, with the requested model or else the configured one, and with the
     /// requested credential.
     ///
@@ -292,7 +296,7 @@ impl ProviderEndpoint {
     }
 
     /// Fails before sending if credentials or the URL are missing.
-    fn refuse_unready(&self, auth: &ProviderAuth) -> Result<(), ModelFault> {
+    pub(crate) fn refuse_unready(&self, auth: &ProviderAuth) -> Result<(), ModelFault> {
         let name = &self.plan().name;
         if let Some(variable) = self.unreadable {
             let text = format!(
@@ -342,7 +346,8 @@ impl ProviderEndpoint {
         self.origin == origin && is_same && *self.plan == *plan
     }
 
-    pub(crate) fn origin(&self) -> ProviderOrigin {
+    /// Where it comes from.
+    pub fn origin(&self) -> ProviderOrigin {
         self.origin
     }
 
@@ -362,7 +367,8 @@ impl ProviderEndpoint {
         }
     }
 
-    pub(crate) fn has_credentials(&self) -> bool {
+    /// Whether it has the credentials that it needs.
+    pub fn has_credentials(&self) -> bool {
         self.missing.is_none()
     }
 

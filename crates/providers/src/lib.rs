@@ -2,7 +2,7 @@
 //!
 //! [`Providers`] has the configured providers and the built-in ones. [`ProviderEndpoint::ask`] sends one request, once:
 //! the caller decides on retries. It returns a [`ModelStream`] of canonical events; `switchboard-wire` parses the
-//! bytes.
+//! bytes. [`ProviderEndpoint::pass`] sends a request that is already in the provider's format and returns its bytes.
 
 mod accounts;
 mod answer;
@@ -13,8 +13,13 @@ mod credential;
 mod endpoint;
 mod http_answer;
 mod http_client;
+mod model_list;
 mod noted_models;
 mod open_sign_ins;
+mod passed_headers;
+mod passed_request;
+#[cfg(test)]
+mod passed_request_tests;
 mod providers;
 mod request_headers;
 mod stream;
@@ -24,8 +29,11 @@ pub use accounts::{
     BegunSignIn, CredentialState, ProviderAccount, ProviderAccountError, provider_accounts,
 };
 pub use endpoint::ProviderEndpoint;
+pub use passed_headers::headers_for_provider;
+pub use passed_request::{PassedFault, PassedRequest, PassedResponse};
 pub use providers::{ProviderInfo, ProviderOrigin, Providers, UnknownProvider};
 pub use stream::ModelStream;
+pub use switchboard_wire::ListedModel;
 pub use token_file::token_file_problem;
 
 #[cfg(test)]

@@ -130,7 +130,8 @@ impl Providers {
         }
     }
 
-    pub(crate) fn endpoints(&self) -> Arc<Vec<Arc<ProviderEndpoint>>> {
+    /// All providers, in the order of [`Self::list`].
+    pub fn endpoints(&self) -> Arc<Vec<Arc<ProviderEndpoint>>> {
         self.endpoints.load_full()
     }
 

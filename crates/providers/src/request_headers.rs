@@ -86,6 +86,13 @@ pub(crate) fn authorize(headers: &mut HeaderMap, plan: &ProviderPlan) -> Result<
     Ok(())
 }
 
+/// Joins several headers with beta flags into one, so that flags of other sources can be added.
+pub(crate) fn join_betas(headers: &mut HeaderMap) -> Result<(), ModelFault> {
+    let values = headers.get_all(BETA).iter().filter_map(|value| value.to_str().ok());
+    let all = values.fold(String::new(), |all, value| joined(&all, value));
+    if all.is_empty() { Ok(()) } else { insert(headers, BETA, &all, Shown::Yes) }
+}
+
 fn put(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), ModelFault> {
     // Beta flags of several sources are combined.
     let known = headers.get(BETA).filter(|_| name.eq_ignore_ascii_case(BETA));
@@ -159,7 +166,7 @@ pub(crate) fn scrubbed(plan: &ProviderPlan, fault: ModelFault) -> ModelFault {
 }
 
 /// Removes secrets from a text: a provider may quote what it was sent.
-fn scrub(plan: &ProviderPlan, text: &str) -> String {
+pub(crate) fn scrub(plan: &ProviderPlan, text: &str) -> String {
     let key = match &plan.auth {
         ProviderAuth::None | ProviderAuth::OAuth(_) | ProviderAuth::TokenFile(_) => None,
         ProviderAuth::ApiKey(secret) | ProviderAuth::Bearer(secret) => Some(secret),

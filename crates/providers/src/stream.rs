@@ -55,6 +55,12 @@ impl Clock {
         Self { idle, total, heard: now, end }
     }
 
+    /// The limits of a response that arrives as a whole: the provider is silent until it has finished.
+    pub(crate) fn of_whole(plan: &ProviderPlan) -> Self {
+        let clock = Self::start(plan);
+        Self { idle: clock.total, ..clock }
+    }
+
     pub(crate) fn hear(&mut self) {
         self.heard = Instant::now();
     }
@@ -86,15 +92,19 @@ impl Clock {
 /// A timer for a deadline that moves with every piece of data. The timer itself is reset only when it fires too early,
 /// because resetting it would cost more than reading the piece.
 #[derive(Debug)]
-struct Alarm(Pin<Box<Sleep>>);
+pub(crate) struct Alarm(Pin<Box<Sleep>>);
 
 impl Alarm {
-    fn new(clock: &Clock) -> Self {
+    pub(crate) fn new(clock: &Clock) -> Self {
         Self(Box::pin(sleep_until(clock.next_deadline())))
     }
 
     /// The output of the future, or `None` if the deadline passes first.
-    async fn unless_late<F: Future>(&mut self, clock: &Clock, awaited: F) -> Option<F::Output> {
+    pub(crate) async fn unless_late<F: Future>(
+        &mut self,
+        clock: &Clock,
+        awaited: F,
+    ) -> Option<F::Output> {
         if clock.is_over() {
             return None;
         }

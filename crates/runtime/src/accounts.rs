@@ -103,7 +103,7 @@ impl Accounts {
         client: &ClientProfile,
     ) -> Option<SignInPrompt> {
         let owner = server.account_owner(client).ok().filter(|_| server.has_owners())?;
-        let person = client.person.clone()?;
+        let person = client.identity.as_ref()?.person.clone();
         let prompted = self.open_flow(server, owner, person, client.program.clone()).await;
         prompted.inspect_err(|error| {
             tracing::warn!(server = %server.spec().name, %error, "a sign-in page cannot be opened");
@@ -138,6 +138,12 @@ impl Accounts {
         }
         flows.asked.insert(topic, now);
         true
+    }
+
+    /// Lets a person who signed out be asked at once when a call needs the account again.
+    pub(crate) fn may_ask_again(&self, server: &ServerName, owner: &GrantOwner) {
+        let is_other = |topic: &FlowTopic| topic.server != *server || topic.owner != *owner;
+        self.flows.lock().asked.retain(|topic, _| is_other(topic));
     }
 
     async fn open_flow(

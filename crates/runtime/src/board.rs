@@ -251,8 +251,12 @@ impl Board {
 
     /// The names of the settings in `plan` that differ from those at the start and take effect only after a restart.
     pub(crate) fn waiting_for_restart(&self, plan: &Plan) -> Vec<&'static str> {
-        let jwt = plan.security.jwt != self.first_plan.security.jwt;
-        jwt.then_some("security.jwt").into_iter().collect()
+        let first = &self.first_plan;
+        let changed = [
+            ("security.jwt", plan.security.jwt != first.security.jwt),
+            ("store", plan.store != first.store),
+        ];
+        changed.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()
     }
 
     pub(crate) fn outgoing(&self) -> &Outgoing {

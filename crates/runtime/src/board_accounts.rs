@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use switchboard_model::{
     AccountScope, Caller, ConnectError, ConnectErrorKind as Kind, GrantId, GrantOwner,
-    GrantPurpose, OAuthGrant, Role, Secret, ServerName, ServerSpec,
+    GrantPurpose, Identity, OAuthGrant, Role, Secret, ServerName, ServerSpec,
 };
 use switchboard_oauth::{
-    GrantState, GrantTarget, OrphanCause, RevocationTarget, SignInState, SignIns, SignedOut,
-    TokenStoreError, sign_out, stored_token,
+    EndingAccount, GrantState, GrantTarget, OrphanCause, RevocationTarget, SignInState, SignIns,
+    SignedOut, TokenStoreError, sign_out, stored_token,
 };
 
 use crate::account_error::AccountError;
@@ -35,6 +35,13 @@ pub struct AccountState {
     /// Whose account a call to this server uses; `None` if the server is not configured any more.
     pub per: Option<AccountScope>,
     pub state: SignInState,
+}
+
+/// The account of a session that is about to end.
+#[derive(Debug)]
+pub struct SessionAccount {
+    server: Arc<Server>,
+    tokens: EndingAccount,
 }
 
 impl Board {
@@ -136,6 +143,7 @@ impl Board {
         let target = RevocationTarget::of(server.spec());
         let signed_out = sign_out(&id, target, &**self.accounts.tokens()).await?;
         self.end_account_use(&server, &owner);
+        self.accounts.may_ask_again(&server.spec().name, &owner);
         if let SignedOut::NotRevoked(error) = &signed_out {
             tracing::warn!(
                 server = %server.spec().name, %error,
@@ -145,23 +153,47 @@ impl Board {
         Ok(signed_out != SignedOut::WasNot)
     }
 
-    /// Signs the accounts of an ended session out, in the background: their tokens are of no use any more.
-    pub(crate) fn end_session_accounts(&self, session: &str) {
-        let published = self.published.load();
+    /// The accounts of a session that is about to end. The store forgets them with the session, so their tokens are read
+    /// before it; [`Board::revoke_accounts`] revokes them when the session has ended.
+    pub async fn accounts_of_session(&self, session: &str) -> Vec<SessionAccount> {
         let owner = GrantOwner::Session(session.into());
-        let has_accounts =
-            |server: &&Arc<Server>| server.spec().endpoint.account_scope() == AccountScope::Session;
-        for server in published.servers.values().filter(has_accounts) {
-            self.end_account_use(server, &owner);
+        let mut accounts = Vec::new();
+        for server in self.servers_of_sessions() {
             let id = GrantId::of_server(&server.spec().name).with_owner(owner.clone());
-            let (server, tokens) = (server.clone(), self.accounts.tokens().clone());
+            let tokens = EndingAccount::of(&id, &**self.accounts.tokens()).await;
+            accounts.extend(tokens.map(|tokens| SessionAccount { server, tokens }));
+        }
+        accounts
+    }
+
+    /// Revokes the tokens of ended accounts in the background.
+    pub fn revoke_accounts(&self, accounts: Vec<SessionAccount>) {
+        for SessionAccount { server, tokens } in accounts {
             self.around.tasks.spawn(async move {
-                let (spec, target) = (server.spec(), RevocationTarget::of(server.spec()));
-                if let Err(error) = sign_out(&id, target, &*tokens).await {
-                    tracing::warn!(server = %spec.name, %error, "the account of an ended session stays stored");
+                let spec = server.spec();
+                if let Err(error) = tokens.revoke(RevocationTarget::of(spec)).await {
+                    tracing::warn!(
+                        server = %spec.name, %error,
+                        "a session has ended, and the tokens of its account could not be revoked"
+                    );
                 }
             });
         }
+    }
+
+    /// Ends the use of the accounts of an ended session.
+    pub(crate) fn end_session_accounts(&self, session: &str) {
+        let owner = GrantOwner::Session(session.into());
+        for server in self.servers_of_sessions() {
+            self.end_account_use(&server, &owner);
+        }
+    }
+
+    /// The servers at which each session has an account.
+    fn servers_of_sessions(&self) -> Vec<Arc<Server>> {
+        let has_accounts =
+            |server: &&Arc<Server>| server.spec().endpoint.account_scope() == AccountScope::Session;
+        self.published.load().servers.values().filter(has_accounts).cloned().collect()
     }
 
     /// Closes the connections of an owner to a server, because another account was signed in.
@@ -177,18 +209,18 @@ impl Board {
         server.close_owner(owner);
     }
 
-    /// Notes the token that a person showed, which was verified. It is kept in memory, and only if a server of the
+    /// Notes the token that somebody showed, which was verified. It is kept in memory, and only if a server of the
     /// configuration exchanges the tokens of callers.
     pub fn note_subject_token<'a>(
         &self,
-        person: &Arc<str>,
+        identity: &Identity,
         token: impl FnOnce() -> Option<&'a str>,
     ) {
         let subjects = self.around.options.sign_ins.as_ref().map(SignIns::subjects);
         if let Some(subjects) = subjects.filter(|subjects| subjects.is_wanted())
             && let Some(token) = token()
         {
-            subjects.note(person, token);
+            subjects.note(&identity.exchange_owner(), token);
         }
     }
 
@@ -235,7 +267,7 @@ impl Server {
         }
         let client = crate::connection_pool::ClientProfile {
             session: caller.session.clone(),
-            person: Some(caller.person().clone()),
+            identity: Some(caller.identity.clone()),
             ..crate::connection_pool::ClientProfile::default()
         };
         match self.account_owner(&client)? {

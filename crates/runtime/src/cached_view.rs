@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
+use switchboard_model::AccessRules;
 use switchboard_render::{NamedTool, Provider, Rendering};
-use switchboard_view::{Difference, ListEra, Scope, View, ViewKey};
+use switchboard_view::{Difference, ListEra, Past, Scope, Selection, View, ViewKey};
 
 /// The most views that are cached. Beyond it, all that no session holds are dropped.
 const MAX_CACHED_VIEWS: usize = 2048;
@@ -19,6 +20,11 @@ pub(crate) struct ViewCache {
     views: Mutex<HashMap<ViewKey, Arc<CachedView>>>,
     /// The view of requests without a session whose scope restricts nothing, which most stateless requests need.
     unscoped: OnceLock<Arc<CachedView>>,
+    /// The views of requests without a session that only the access of their callers restricts. `views` keeps them alive.
+    narrowed: Mutex<HashMap<Arc<AccessRules>, Weak<CachedView>>>,
+    /// The selection of such requests: the same for every access.
+    first_selection: OnceLock<Arc<Selection>>,
+    no_past: Arc<Past>,
 }
 
 impl ViewCache {
@@ -44,16 +50,44 @@ impl ViewCache {
         view
     }
 
-    /// The cached view for requests without a session if `scope` restricts nothing; otherwise the result of `make`.
+    /// The view of requests without a session; computed by `make` from their selection and past where it is not cached.
     pub(crate) fn without_session(
         &self,
         scope: &Scope,
+        first_selection: impl FnOnce() -> Selection,
+        make: impl FnOnce(&Arc<Selection>, &Arc<Past>) -> Arc<CachedView>,
+    ) -> Arc<CachedView> {
+        if !scope.is_access_alone() {
+            return make(&Arc::new(first_selection()), &self.no_past);
+        }
+        let make = || {
+            let selection = self.first_selection.get_or_init(|| Arc::new(first_selection()));
+            make(selection, &self.no_past)
+        };
+        match scope.access.as_slice() {
+            [] => self.unscoped.get_or_init(make).clone(),
+            [rules] => self.narrowed(rules, make),
+            _ => make(),
+        }
+    }
+
+    fn narrowed(
+        &self,
+        rules: &Arc<AccessRules>,
         make: impl FnOnce() -> Arc<CachedView>,
     ) -> Arc<CachedView> {
-        if *scope == Scope::default() {
-            return self.unscoped.get_or_init(make).clone();
+        if let Some(view) = self.narrowed.lock().get(rules).and_then(Weak::upgrade) {
+            return view;
         }
-        make()
+        let view = make();
+        let mut narrowed = self.narrowed.lock();
+        if narrowed.len() >= MAX_CACHED_VIEWS {
+            narrowed.retain(|_, view| view.strong_count() > 0);
+        }
+        if narrowed.len() < MAX_CACHED_VIEWS {
+            narrowed.insert(rules.clone(), Arc::downgrade(&view));
+        }
+        view
     }
 }
 

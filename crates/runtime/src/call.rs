@@ -173,7 +173,7 @@ struct CallSlots {
     _caller: Option<Slot>,
     _agent: Option<Slot>,
     _own: Slot,
-    _global: Slot,
+    _global: Option<Slot>,
 }
 
 impl Board {
@@ -334,7 +334,7 @@ impl Board {
             let mut passing = call.passing;
             let mut client = std::mem::take(&mut passing.client);
             client.session.clone_from(&call.caller.session);
-            client.person = Some(call.caller.person().clone());
+            client.identity = Some(call.caller.identity.clone());
             client.program.clone_from(&call.caller.client.name);
             client.capabilities.clone_from(&passing.capabilities);
             let ask = ask_for(compiled, tool, &text, &arguments, passing, caller_headers);
@@ -411,6 +411,9 @@ impl Board {
     /// Takes the slots of the caller and of the agent first, if they have a limit, so that one that waits holds up only
     /// itself. Then takes the tool's own slot, and one of the global slots last, so that calls waiting for a busy tool do not hold up other
     /// tools.
+    ///
+    /// A prompt tool whose model may call tools takes no slot of the agent and no global one: it would wait for calls
+    /// that wait for its slot.
     async fn take_slots(
         &self,
         tool: &CatalogTool,
@@ -418,26 +421,30 @@ impl Board {
         of_caller: Option<Arc<ConcurrencyLimits>>,
     ) -> Result<CallSlots, CallError> {
         let own = self.slots.of(&tool.name, tool.limits.max_instances);
+        let waits_for_calls = tool.prompt.as_ref().is_some_and(|prompt| !prompt.tools.is_empty());
         let of_agent = agent
+            .filter(|_| !waits_for_calls)
             .and_then(|agent| Some(self.slots.of_agent(&agent.name, agent.limits.max_concurrent?)));
-        let global = self.slots.global();
+        let global = (!waits_for_calls).then(|| self.slots.global());
         // Usually all are free, and no timer is needed.
         let caller_slot = of_caller.as_ref().map(ConcurrencyLimits::take_now);
         let agent_slot = of_agent.as_ref().map(ConcurrencyLimits::take_now);
         if !matches!(caller_slot, Some(None))
             && !matches!(agent_slot, Some(None))
             && let Some(own) = own.take_now()
-            && let Some(global) = global.take_now()
         {
-            return Ok(CallSlots {
-                _caller: caller_slot.flatten(),
-                _agent: agent_slot.flatten(),
-                _own: own,
-                _global: global,
-            });
+            let global_slot = global.map(ConcurrencyLimits::take_now);
+            if !matches!(global_slot, Some(None)) {
+                return Ok(CallSlots {
+                    _caller: caller_slot.flatten(),
+                    _agent: agent_slot.flatten(),
+                    _own: own,
+                    _global: global_slot.flatten(),
+                });
+            }
         }
         drop((caller_slot, agent_slot));
-        Box::pin(self.wait_for_slots(tool, of_caller, of_agent, own)).await
+        Box::pin(self.wait_for_slots(tool, of_caller, of_agent, own, global)).await
     }
 
     async fn wait_for_slots(
@@ -446,8 +453,8 @@ impl Board {
         of_caller: Option<Arc<ConcurrencyLimits>>,
         of_agent: Option<Arc<ConcurrencyLimits>>,
         own: Arc<ConcurrencyLimits>,
+        global: Option<&Arc<ConcurrencyLimits>>,
     ) -> Result<CallSlots, CallError> {
-        let global = self.slots.global();
         let mut waits_for_caller = of_caller.is_some();
         let (mut waits_for_agent, mut has_own) = (of_agent.is_some(), false);
         let all = async {
@@ -463,7 +470,10 @@ impl Board {
             waits_for_agent = false;
             let own = own.take().await?;
             has_own = true;
-            let global = global.take().await?;
+            let global = match global {
+                Some(slots) => Some(slots.take().await?),
+                None => None,
+            };
             Some(CallSlots { _caller: caller, _agent: agent, _own: own, _global: global })
         };
         let limit = tool.limits.queue_timeout;
@@ -485,7 +495,8 @@ impl Board {
                         )
                     }
                     _ if has_own => {
-                        format!("all {} slots of max_concurrent are in use", global.limit())
+                        let limit = global.map_or(0, |slots| slots.limit());
+                        format!("all {limit} slots of max_concurrent are in use")
                     }
                     _ => format!("all {} of its max_instances are in use", own.limit()),
                 };

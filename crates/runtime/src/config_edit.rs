@@ -27,7 +27,7 @@ pub enum EditError {
     /// The edited file would not be a valid configuration.
     #[error("{0}")]
     Invalid(Problems),
-    #[error("the environment variable {variable} sets this part of `toolbox.{}`, and an edit of the file would not take effect or would shift what the variable sets", .list.key())]
+    #[error("the environment variable {variable} sets this part of `{}`, and an edit of the file would not take effect or would shift what the variable sets", .list.path())]
     Overridden { variable: String, list: EntryList },
     #[error("{} has changed since it was read", .what)]
     Stale { what: String },

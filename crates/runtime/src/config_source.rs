@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use switchboard_config::{ConfigInput, Loaded, Problems, SourceFile, load};
+use switchboard_config::{ConfigInput, KeyringReader, Loaded, Problems, SourceFile, load};
+
+use crate::os_keyring;
 
 /// The environment variable that names the configuration file when no flag does.
 pub const CONFIG_VARIABLE: &str = "SWITCHBOARD_CONFIG";
@@ -83,7 +85,8 @@ impl ConfigSource {
         let directory = self.path.as_deref().and_then(Path::parent).unwrap_or(Path::new("."));
         let file = text.map(|text| SourceFile { name: &name, directory, text });
         let read_secret = |path: &Path| std::fs::read_to_string(path);
-        load(&ConfigInput { file, env: &self.environment, read_secret: &read_secret })
+        let read_keyring: Option<KeyringReader<'_>> = Some(&os_keyring::read);
+        load(&ConfigInput { file, env: &self.environment, read_secret: &read_secret, read_keyring })
             .map_err(ConfigError::Invalid)
     }
 

@@ -14,7 +14,7 @@ use switchboard_mcp_client::{
     Connection, ConnectionClient, EventSender, RawResult, RequestFailure, UpstreamRequest,
 };
 use switchboard_model::{
-    ConnectError, ConnectErrorKind as Kind, Endpoint, Era, EraChoice, GrantOwner, Sharing,
+    ConnectError, ConnectErrorKind as Kind, Endpoint, Era, EraChoice, GrantOwner, Identity, Sharing,
 };
 use switchboard_protocol::needs_stateless_era;
 use tokio::sync::watch;
@@ -30,8 +30,8 @@ use crate::server::Server;
 pub struct ClientProfile {
     /// The session of the request.
     pub session: Option<Arc<str>>,
-    /// The person who makes the request. The board sets it from the caller.
-    pub person: Option<Arc<str>>,
+    /// Who makes the request. The board sets it from the caller.
+    pub identity: Option<Arc<Identity>>,
     /// The program that makes the request, as it names itself.
     pub program: Option<Arc<str>>,
     /// The client's declared capabilities, as JSON.

@@ -151,7 +151,7 @@ impl Board {
             let message = format!("{method} was not sent: {refused}; {}", refused.way_out());
             PassFailure::Refused(message)
         })?;
-        let client = &ClientProfile { person: Some(caller.person().clone()), ..client.clone() };
+        let client = &ClientProfile { identity: Some(caller.identity.clone()), ..client.clone() };
         let (connection, keeps_it_open) = match held.0.connection_for(client).await {
             Ok(held) => held,
             Err(reason) => {
@@ -246,7 +246,7 @@ impl Board {
         self.published.load().servers.values().any(|server| server.has_session(session))
     }
 
-    /// Closes the servers' connections of a session that has ended, and signs its accounts out.
+    /// Closes the servers' connections of a session that has ended.
     pub fn end_session(&self, session: &str) {
         for server in self.published.load().servers.values() {
             server.end_session(session);

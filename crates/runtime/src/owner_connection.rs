@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 
-use switchboard_model::{AccountScope, ConnectError, ConnectErrorKind as Kind, GrantOwner};
+use switchboard_model::{
+    AccountScope, ConnectError, ConnectErrorKind as Kind, GrantOwner, OAuthGrant,
+};
 
 use crate::connection_pool::ClientProfile;
 use crate::open_connection::{ConnectionKey, Held};
@@ -15,6 +17,12 @@ impl Server {
     /// Whether each owner has an account of its own at this server.
     pub(crate) fn has_owners(&self) -> bool {
         self.spec().endpoint.account_scope() != AccountScope::Board
+    }
+
+    /// Whether it is called with tokens for which those of callers are exchanged.
+    fn exchanges_tokens(&self) -> bool {
+        let oauth = self.spec().endpoint.oauth();
+        oauth.is_some_and(|(_, settings)| matches!(settings.grant, OAuthGrant::TokenExchange(_)))
     }
 
     /// The owner of the account that a request of this client uses.
@@ -27,8 +35,13 @@ impl Server {
         match self.spec().endpoint.account_scope() {
             AccountScope::Board => Ok(GrantOwner::Board),
             AccountScope::Person => {
-                let person = client.person.clone().ok_or_else(|| missing("user"))?;
-                Ok(GrantOwner::Person(person))
+                let identity = client.identity.as_ref().ok_or_else(|| missing("user"))?;
+                let owner = if self.exchanges_tokens() {
+                    identity.exchange_owner()
+                } else {
+                    identity.person.clone()
+                };
+                Ok(GrantOwner::Person(owner))
             }
             AccountScope::Session => {
                 let session = client

@@ -241,8 +241,9 @@ impl Snapshot {
     /// The view of a request that belongs to no session.
     pub fn view_without_session(&self, scope: &Arc<Scope>) -> Arc<CachedView> {
         // In dynamic exposure such a request starts with the toolsets that its scope names.
-        let make = || self.view(scope, &Arc::new(self.first_selection(scope)), &Arc::default());
-        self.content.views.without_session(scope, make)
+        let first = || self.first_selection(scope);
+        let make = |selection: &Arc<Selection>, past: &Arc<Past>| self.view(scope, selection, past);
+        self.content.views.without_session(scope, first, make)
     }
 
     /// The toolsets that a new session starts with.

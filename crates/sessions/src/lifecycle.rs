@@ -92,8 +92,20 @@ impl SessionService {
 
     /// Ends a session and its clients. If that cannot be stored, the session goes on.
     pub async fn end_session(&self, session: &Arc<Session>) -> Result<(), SessionError> {
-        self.sessions.end(session, self.clients_of(session)).await?;
+        self.end_stored(session, self.clients_of(session)).await?;
         self.release_session(session).await;
+        Ok(())
+    }
+
+    /// Deletes a session and these clients of it, and revokes the tokens of its accounts.
+    pub async fn end_stored(
+        &self,
+        session: &Arc<Session>,
+        clients: Vec<String>,
+    ) -> Result<(), SessionError> {
+        let accounts = self.board.accounts_of_session(&session.id).await;
+        self.sessions.end(session, clients).await?;
+        self.board.revoke_accounts(accounts);
         Ok(())
     }
 

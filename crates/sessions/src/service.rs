@@ -150,6 +150,14 @@ impl SessionService {
             && access.tools().is_none_or(|rules| snapshot.index().grants_server(&rules, &server))
     }
 
+    /// The same, and while the tools of the server are not known: whether this access may grant one of them. Who may use a
+    /// tool may sign in, also before anybody's sign-in made the tools known.
+    pub fn may_permit_server(&self, server: &str, access: &LiveAccess) -> bool {
+        let (snapshot, server) = (self.board.snapshot(), ServerName::new(server));
+        let may_grant = |rules| snapshot.index().may_grant_of_server(&rules, &server);
+        snapshot.knows(&server) && access.tools().is_none_or(may_grant)
+    }
+
     /// The toolsets that clients with this access may see, with their reachable tools.
     pub fn toolsets(&self, access: &LiveAccess) -> Vec<(Toolset, Vec<CanonicalName>)> {
         let (snapshot, rules) = (self.board.snapshot(), access.tools());

@@ -71,7 +71,7 @@ impl SessionService {
         let snapshot = self.board.snapshot();
         let servers: Vec<_> = match among {
             ApiTools::Permitted(access) => known_servers(&snapshot)
-                .filter(|server| self.permits_server(server.as_str(), access))
+                .filter(|server| self.may_permit_server(server.as_str(), access))
                 .collect(),
             ApiTools::All => {
                 let plan = self.board.plan();

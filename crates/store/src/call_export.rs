@@ -4,12 +4,13 @@
 //! the time at which the call began. A reader that continues after the last record that it has misses no call that
 //! was running at that time.
 
-use sqlx::sqlite::SqliteRow;
-use sqlx::{QueryBuilder, Row};
 use switchboard_model::{CallId, CallRecord};
 
 use crate::calls::{SELECT, push_filter};
+use crate::query_builder::QueryBuilder;
+use crate::row::Row;
 use crate::rows::call_from_row;
+use crate::statement::{query, query_scalar};
 use crate::{CallFilter, Store, StoreError};
 
 /// Number of records that are read at once. With the largest contents they take a few megabytes.
@@ -50,7 +51,7 @@ impl Store {
     ) -> Result<CallExport, ExportError> {
         let fault = |error| self.fault("read calls", error);
         let bounds =
-            sqlx::query("SELECT MIN(seq) AS first, MAX(seq) AS last, MIN(id) AS oldest FROM calls")
+            query("SELECT MIN(seq) AS first, MAX(seq) AS last, MIN(id) AS oldest FROM calls")
                 .fetch_one(&self.pool)
                 .await
                 .map_err(fault)?;
@@ -59,7 +60,7 @@ impl Store {
         let oldest: Option<String> = bounds.try_get("oldest").map_err(fault)?;
         let mut read = first.map_or(0, |first| first - 1);
         if let Some(after) = after {
-            let found: Option<i64> = sqlx::query_scalar("SELECT seq FROM calls WHERE id = $1")
+            let found: Option<i64> = query_scalar("SELECT seq FROM calls WHERE id = $1")
                 .bind(&after.0)
                 .fetch_optional(&self.pool)
                 .await
@@ -83,7 +84,7 @@ impl CallExport {
         let store = &self.store;
         let fault = |error| store.fault("read calls", error);
         // Retention deletes the oldest records: those that were read, unless the reader is slower than the retention.
-        let first: Option<i64> = sqlx::query_scalar("SELECT MIN(seq) FROM calls")
+        let first: Option<i64> = query_scalar("SELECT MIN(seq) FROM calls")
             .fetch_one(&store.pool)
             .await
             .map_err(fault)?;
@@ -96,7 +97,7 @@ impl CallExport {
         query.push(" ORDER BY seq LIMIT ").push_bind(PAGE);
         let rows = query
             .build()
-            .try_map(|row: SqliteRow| Ok((row.try_get::<i64, _>("seq")?, call_from_row(&row)?)))
+            .try_map(|row: Row| Ok((row.try_get::<i64>("seq")?, call_from_row(&row)?)))
             .fetch_all(&store.pool)
             .await
             .map_err(fault)?;

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use sqlx::sqlite::SqliteRow;
-use sqlx::{QueryBuilder, Row};
-
 use crate::calls::{CallFilter, push_filter};
+use crate::query_builder::QueryBuilder;
+use crate::row::Row;
 use crate::{Store, StoreError};
 
 /// What statistics need of a call.
@@ -30,7 +29,7 @@ impl Store {
         query.push(" ORDER BY calls.id DESC LIMIT ").push_bind(i64::from(filter.limit));
         query
             .build()
-            .try_map(|row: SqliteRow| {
+            .try_map(|row: Row| {
                 let run: i64 = row.try_get("run_ns")?;
                 Ok(CallTimes {
                     started_at_ms: row.try_get("started_at_ms")?,

@@ -3,11 +3,13 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use sqlx::sqlite::{Sqlite, SqliteRow};
-use sqlx::{QueryBuilder, Row};
 use switchboard_model::{CallId, CallOutcome, CallRecord, CanonicalName, Face};
 
+use crate::postgres_transaction::WriteKind;
+use crate::query_builder::QueryBuilder;
+use crate::row::Row;
 use crate::rows::{bind_call, bind_contents, call_from_row, canonical_name};
+use crate::statement::query;
 use crate::{Store, StoreError};
 
 const COLUMNS: [&str; 25] = [
@@ -106,17 +108,19 @@ impl Store {
         if records.is_empty() {
             return Ok(());
         }
-        let mut write = self.write("record calls").await?;
+        let mut write = self.write_as(WriteKind::Deferred, "record calls").await?;
+        // Sequence numbers become visible in their order, or an export that goes on after the last one would miss some.
+        write.lock_writers("calls").await?;
         let mut rest = records;
         for (rows, statement) in INSERTS.iter() {
             while let Some((some, others)) = rest.split_at_checked(*rows) {
-                let insert = some.iter().fold(sqlx::query(statement.as_str()), bind_call);
+                let insert = some.iter().fold(query(statement.as_str()), bind_call);
                 insert.execute(write.on()).await.map_err(|error| write.fault(error))?;
                 rest = others;
             }
         }
         for record in records.iter().filter(|it| it.arguments.is_some() || it.result.is_some()) {
-            let insert = bind_contents(sqlx::query(INSERT_CONTENTS), record);
+            let insert = bind_contents(query(INSERT_CONTENTS), record);
             insert.execute(write.on()).await.map_err(|error| write.fault(error))?;
         }
         write.commit().await
@@ -137,7 +141,7 @@ impl Store {
         }
         query
             .build()
-            .try_map(|row: SqliteRow| call_from_row(&row))
+            .try_map(|row: Row| call_from_row(&row))
             .fetch_optional(&self.pool)
             .await
             .map_err(|error| self.fault("read a call", error))
@@ -158,7 +162,7 @@ impl Store {
         query.push(" ORDER BY calls.id DESC LIMIT ").push_bind(i64::from(filter.limit));
         query
             .build()
-            .try_map(|row: SqliteRow| call_from_row(&row))
+            .try_map(|row: Row| call_from_row(&row))
             .fetch_all(&self.pool)
             .await
             .map_err(|error| self.fault("read calls", error))
@@ -169,11 +173,11 @@ impl Store {
     /// The tools that have records, in the order of their names; a bounded number of them.
     pub async fn recorded_tools(&self) -> Result<Vec<CanonicalName>, StoreError> {
         const MOST: i64 = 10_000;
-        let tools = sqlx::query(
+        let tools = query(
             "SELECT DISTINCT server, tool FROM calls WHERE tool IS NOT NULL ORDER BY tool LIMIT $1",
         )
         .bind(MOST)
-        .try_map(|row: SqliteRow| canonical_name(row.try_get("server")?, row.try_get("tool")?))
+        .try_map(|row: Row| canonical_name(row.try_get("server")?, row.try_get("tool")?))
         .fetch_all(&self.pool)
         .await
         .map_err(|error| self.fault("read the names of calls", error))?;
@@ -182,16 +186,18 @@ impl Store {
 }
 
 fn insert(rows: usize) -> String {
-    let row = format!("({})", vec!["?"; COLUMNS.len()].join(", "));
+    let places: Vec<String> = (1..=rows * COLUMNS.len()).map(|place| format!("${place}")).collect();
+    let tuples: Vec<String> =
+        places.chunks(COLUMNS.len()).map(|row| format!("({})", row.join(", "))).collect();
     format!(
         "INSERT INTO calls ({}) VALUES {} ON CONFLICT (id) DO NOTHING",
         COLUMNS.join(", "),
-        vec![row; rows].join(", "),
+        tuples.join(", "),
     )
 }
 
 /// Adds the conditions of a filter, except its page.
-pub(crate) fn push_filter(query: &mut QueryBuilder<Sqlite>, filter: &CallFilter) {
+pub(crate) fn push_filter<'q>(query: &mut QueryBuilder<'q>, filter: &'q CallFilter) {
     if let Some(tool) = &filter.tool {
         query.push(" AND (tool = ").push_bind(tool);
         query.push(" OR requested = ").push_bind(tool);
@@ -201,7 +207,7 @@ pub(crate) fn push_filter(query: &mut QueryBuilder<Sqlite>, filter: &CallFilter)
         query.push(" AND server = ").push_bind(server);
     }
     if !filter.sessions.is_empty() {
-        let mut sessions = query.push(" AND session IN (").separated(", ");
+        let mut sessions = query.push(" AND session IN (").separated();
         for session in &filter.sessions {
             sessions.push_bind(session);
         }
@@ -241,7 +247,7 @@ pub(crate) fn push_filter(query: &mut QueryBuilder<Sqlite>, filter: &CallFilter)
     }
 }
 
-fn push_visible(query: &mut QueryBuilder<Sqlite>, principal: &str) {
+fn push_visible<'q>(query: &mut QueryBuilder<'q>, principal: &'q str) {
     query.push(" AND (principal = ").push_bind(principal);
     query.push(" OR owner = ").push_bind(principal).push(")");
 }

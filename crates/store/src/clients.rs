@@ -3,12 +3,14 @@
 //! The id of a `client` entry is its only credential, so the database must not reveal it. Such an entry is stored under
 //! a hash of its id, and the hash is not accepted as an id.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
-use sqlx::QueryBuilder;
-use sqlx::sqlite::{Sqlite, SqliteConnection, SqliteRow};
-
+use crate::backend::Transaction;
+use crate::postgres_transaction::WriteKind;
+use crate::query_builder::QueryBuilder;
+use crate::row::Row;
 use crate::rows::client_from_row;
+use crate::statement::query;
 use crate::{Store, StoreError};
 
 /// The kind whose ids are secret.
@@ -51,13 +53,13 @@ impl Store {
     /// The client with this id; the returned id is the given one, so that it can be stored again. If a client and an
     /// endpoint have the same id, the client is returned.
     pub async fn client(&self, id: &str) -> Result<Option<StoredClient>, StoreError> {
-        let found = sqlx::query(
+        let found = query(
             "SELECT * FROM gateway_sessions WHERE (kind = 'client' AND id = $1) OR (kind <> 'client' AND id = $2)
              ORDER BY kind LIMIT 1",
         )
         .bind(hashed(id))
         .bind(id)
-        .try_map(|row: SqliteRow| client_from_row(&row))
+        .try_map(|row: Row| client_from_row(&row))
         .fetch_optional(&self.pool)
         .await
         .map_err(|error| self.fault("read a session", error))?;
@@ -70,7 +72,7 @@ impl Store {
         owner: Option<&str>,
         kind: Option<&str>,
     ) -> Result<Vec<StoredClient>, StoreError> {
-        let mut query = QueryBuilder::<Sqlite>::new("SELECT * FROM gateway_sessions WHERE 1 = 1");
+        let mut query = QueryBuilder::new("SELECT * FROM gateway_sessions WHERE 1 = 1");
         if let Some(owner) = owner {
             query.push(" AND owner = ").push_bind(owner);
         }
@@ -80,7 +82,7 @@ impl Store {
         query.push(" ORDER BY created_at_ms, id, kind");
         query
             .build()
-            .try_map(|row: SqliteRow| client_from_row(&row))
+            .try_map(|row: Row| client_from_row(&row))
             .fetch_all(&self.pool)
             .await
             .map_err(|error| self.fault("read sessions", error))
@@ -102,13 +104,12 @@ impl Store {
     pub async fn expire_clients(&self, kind: &str, seen_before_ms: i64) -> Result<u64, StoreError> {
         let mut write = self.write("expire sessions").await?;
         let expired =
-            sqlx::query("DELETE FROM gateway_sessions WHERE kind = $1 AND last_seen_at_ms < $2")
+            query("DELETE FROM gateway_sessions WHERE kind = $1 AND last_seen_at_ms < $2")
                 .bind(kind)
                 .bind(seen_before_ms)
                 .execute(write.on())
                 .await
-                .map_err(|error| write.fault(error))?
-                .rows_affected();
+                .map_err(|error| write.fault(error))?;
         write.commit().await?;
         Ok(expired)
     }
@@ -118,7 +119,7 @@ impl Store {
         if seen.is_empty() {
             return Ok(());
         }
-        let mut write = self.write("note the use of sessions").await?;
+        let mut write = self.write_as(WriteKind::Deferred, "note the use of sessions").await?;
         let touched = touch_clients(write.on(), seen).await;
         touched.map_err(|error| write.fault(error))?;
         write.commit().await
@@ -126,14 +127,17 @@ impl Store {
 }
 
 pub(crate) async fn put_clients(
-    on: &mut SqliteConnection,
+    on: &mut Transaction,
     sessions: &[StoredClient],
 ) -> Result<(), sqlx::Error> {
-    for some in sessions.chunks(ROWS_AT_ONCE) {
-        let mut insert = QueryBuilder::<Sqlite>::new(
+    let last: BTreeMap<(&str, &str), &StoredClient> =
+        sessions.iter().map(|one| ((one.kind.as_str(), one.id.as_str()), one)).collect();
+    let last: Vec<&StoredClient> = last.into_values().collect();
+    for some in last.chunks(ROWS_AT_ONCE) {
+        let mut insert = QueryBuilder::new(
             "INSERT INTO gateway_sessions (id, kind, owner, session, state, created_at_ms, last_seen_at_ms) ",
         );
-        insert.push_values(some, |mut row, session| {
+        insert.push_values(some, |row, session| {
             row.push_bind(stored_id(&session.kind, &session.id))
                 .push_bind(&session.kind)
                 .push_bind(&session.owner)
@@ -152,28 +156,28 @@ pub(crate) async fn put_clients(
 }
 
 pub(crate) async fn delete_clients(
-    on: &mut SqliteConnection,
+    on: &mut Transaction,
     ids: &[String],
 ) -> Result<u64, sqlx::Error> {
     let mut deleted = 0;
     for some in ids.chunks(ROWS_AT_ONCE) {
-        let mut delete = QueryBuilder::<Sqlite>::new("DELETE FROM gateway_sessions WHERE id IN (");
-        let mut listed = delete.separated(", ");
+        let mut delete = QueryBuilder::new("DELETE FROM gateway_sessions WHERE id IN (");
+        let mut listed = delete.separated();
         for id in some {
             listed.push_bind(id).push_bind(hashed(id));
         }
         delete.push(")");
-        deleted += delete.build().execute(&mut *on).await?.rows_affected();
+        deleted += delete.build().execute(&mut *on).await?;
     }
     Ok(deleted)
 }
 
 pub(crate) async fn touch_clients(
-    on: &mut SqliteConnection,
+    on: &mut Transaction,
     seen: &[(String, i64)],
 ) -> Result<(), sqlx::Error> {
     // One row per client: with two rows, the one that an update uses is undefined.
-    let mut latest: HashMap<&str, i64> = HashMap::with_capacity(seen.len());
+    let mut latest: BTreeMap<&str, i64> = BTreeMap::new();
     for (id, at_ms) in seen {
         let known = latest.entry(id).or_insert(*at_ms);
         *known = (*known).max(*at_ms);
@@ -183,8 +187,8 @@ pub(crate) async fn touch_clients(
         .flat_map(|(id, at_ms)| [(hashed(id), true, at_ms), (id.to_owned(), false, at_ms)])
         .collect();
     for some in rows.chunks(ROWS_AT_ONCE) {
-        let mut update = QueryBuilder::<Sqlite>::new("WITH seen (id, of_client, at_ms) AS (");
-        update.push_values(some, |mut row, (id, of_client, at_ms)| {
+        let mut update = QueryBuilder::new("WITH seen (id, of_client, at_ms) AS (");
+        update.push_values(some, |row, (id, of_client, at_ms)| {
             row.push_bind(id).push_bind(of_client).push_bind(at_ms);
         });
         update.push(

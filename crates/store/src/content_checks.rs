@@ -1,10 +1,11 @@
 //! Records of content checks and of received chat messages: bounded when they are written, read newest first.
 
-use sqlx::QueryBuilder;
-use sqlx::sqlite::{Sqlite, SqliteRow};
 use switchboard_model::{CanonicalName, ContentCheckRecord};
 
+use crate::query_builder::QueryBuilder;
+use crate::row::Row;
 use crate::rows::{check_from_row, nanoseconds, signed};
+use crate::statement::query;
 use crate::{Store, StoreError};
 
 const INSERT: &str = "INSERT INTO content_checks
@@ -34,7 +35,9 @@ impl Store {
         most: u64,
     ) -> Result<(), StoreError> {
         let mut write = self.write("record a content check").await?;
-        let insert = sqlx::query(INSERT)
+        // The limits hold after every commit, also where replicas write at the same time.
+        write.lock_writers("content_checks").await?;
+        let insert = query(INSERT)
             .bind(&record.id)
             .bind(record.at_ms)
             .bind(record.hook.as_str())
@@ -50,7 +53,7 @@ impl Store {
             .bind(signed(record.bytes))
             .bind(nanoseconds(record.took));
         insert.execute(write.on()).await.map_err(|error| write.fault(error))?;
-        let prune = sqlx::query(PRUNE).bind(signed(most));
+        let prune = query(PRUNE).bind(signed(most));
         prune.execute(write.on()).await.map_err(|error| write.fault(error))?;
         write.commit().await
     }
@@ -61,7 +64,7 @@ impl Store {
         &self,
         filter: &ContentCheckFilter,
     ) -> Result<Vec<ContentCheckRecord>, StoreError> {
-        let mut query = QueryBuilder::<Sqlite>::new("SELECT * FROM content_checks WHERE 1 = 1");
+        let mut query = QueryBuilder::new("SELECT * FROM content_checks WHERE 1 = 1");
         if let Some(conversation) = &filter.conversation {
             query.push(" AND conversation = ").push_bind(conversation);
         }
@@ -71,7 +74,7 @@ impl Store {
         query.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(filter.limit));
         query
             .build()
-            .try_map(|row: SqliteRow| check_from_row(&row))
+            .try_map(|row: Row| check_from_row(&row))
             .fetch_all(&self.pool)
             .await
             .map_err(|error| self.fault("read content checks", error))

@@ -3,6 +3,7 @@
 use switchboard_model::{Era, ServerName};
 
 use crate::rows::era_from_word;
+use crate::statement::{query, query_scalar};
 use crate::{Store, StoreError};
 
 impl Store {
@@ -15,7 +16,7 @@ impl Store {
         now_ms: i64,
     ) -> Result<(), StoreError> {
         let mut write = self.write("remember an era").await?;
-        sqlx::query(
+        query(
             "INSERT INTO era_verdicts (server, fingerprint, era, decided_at_ms) VALUES ($1, $2, $3, $4)
              ON CONFLICT (server) DO UPDATE SET fingerprint = excluded.fingerprint, era = excluded.era,
                  decided_at_ms = excluded.decided_at_ms",
@@ -38,7 +39,7 @@ impl Store {
         fingerprint: &str,
         not_older_than_ms: i64,
     ) -> Result<Option<Era>, StoreError> {
-        let word: Option<String> = sqlx::query_scalar(
+        let word: Option<String> = query_scalar(
             "SELECT era FROM era_verdicts WHERE server = $1 AND fingerprint = $2 AND decided_at_ms >= $3",
         )
         .bind(server.as_str())

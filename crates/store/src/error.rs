@@ -2,10 +2,10 @@
 
 use std::error::Error;
 use std::io;
-use std::path::{Path, PathBuf};
 
 use sqlx::migrate::MigrateError;
 
+use crate::StoreLocation;
 use crate::grant_cipher::GrantLock;
 
 /// Why an operation of the store failed.
@@ -13,108 +13,148 @@ use crate::grant_cipher::GrantLock;
 #[non_exhaustive]
 pub enum StoreError {
     /// The directory or the file cannot be created or opened.
-    #[error("cannot create or open {}", file.display())]
+    #[error("cannot create or open {database}")]
     Inaccessible {
         /// The directory or file.
-        file: PathBuf,
+        database: StoreLocation,
         /// The system error.
         source: io::Error,
     },
     /// The file can be read but not written.
-    #[error("cannot write to the database {}", file.display())]
+    #[error("cannot write to the database {database}")]
     ReadOnly {
         /// The database.
-        file: PathBuf,
-        /// The error of `SQLite`.
+        database: StoreLocation,
+        /// The error of the database.
         source: sqlx::Error,
     },
     /// The file is not a database, or is corrupt.
-    #[error("{} is damaged or is not a database", file.display())]
+    #[error("{database} is damaged or is not a database")]
     Damaged {
         /// The database.
-        file: PathBuf,
-        /// The error of `SQLite`.
+        database: StoreLocation,
+        /// The error of the database.
         source: sqlx::Error,
     },
     /// A newer version has already changed the schema.
-    #[error("the database {} was made by a newer version (it has migration {migration})", file.display())]
+    #[error("the database {database} was made by a newer version (it has migration {migration})")]
     Newer {
         /// The database.
-        file: PathBuf,
+        database: StoreLocation,
         /// The migration that this version does not know.
         migration: i64,
     },
     /// The schema cannot be migrated.
-    #[error("cannot migrate the schema of the database {}", file.display())]
+    #[error("cannot migrate the schema of the database {database}")]
     Migration {
         /// The database.
-        file: PathBuf,
+        database: StoreLocation,
         /// The error of the migrator.
         source: Box<MigrateError>,
     },
     /// Another process held the lock for too long.
-    #[error("the database {} stayed locked for too long (cannot {operation})", file.display())]
+    #[error("the database {database} stayed locked for too long (cannot {operation})")]
     Busy {
         /// The database.
-        file: PathBuf,
+        database: StoreLocation,
         /// The operation.
         operation: &'static str,
-        /// The error of `SQLite` or of the pool.
+        /// The error of the database or of the pool.
         source: sqlx::Error,
     },
     /// The disk is full.
-    #[error("no space left for the database {} (cannot {operation})", file.display())]
+    #[error("no space left for the database {database} (cannot {operation})")]
     Full {
         /// The database.
-        file: PathBuf,
+        database: StoreLocation,
         /// The operation.
         operation: &'static str,
-        /// The error of `SQLite`.
+        /// The error of the database.
         source: sqlx::Error,
     },
     /// The disk reports errors.
-    #[error("the disk of the database {} reports an error (cannot {operation})", file.display())]
+    #[error("the disk of the database {database} reports an error (cannot {operation})")]
     Disk {
         /// The database.
-        file: PathBuf,
+        database: StoreLocation,
         /// The operation.
         operation: &'static str,
-        /// The error of `SQLite`.
+        /// The error of the database.
+        source: sqlx::Error,
+    },
+    /// The server of the database cannot be reached, or does not answer.
+    #[error("cannot reach the database {database} (cannot {operation})")]
+    Unreachable {
+        /// The database.
+        database: StoreLocation,
+        /// The operation.
+        operation: &'static str,
+        /// The error of the connection.
+        source: sqlx::Error,
+    },
+    /// The server of the database accepts no more connections.
+    #[error("the database {database} has no connection left (cannot {operation})")]
+    NoConnection {
+        /// The database.
+        database: StoreLocation,
+        /// The operation.
+        operation: &'static str,
+        /// The error of the database.
+        source: sqlx::Error,
+    },
+    /// The server refuses the user, the password or the name of the database.
+    #[error("the database {database} refuses the connection or the operation (cannot {operation})")]
+    Refused {
+        /// The database.
+        database: StoreLocation,
+        /// The operation.
+        operation: &'static str,
+        /// The error of the database.
+        source: sqlx::Error,
+    },
+    /// The address of the database cannot be read. The address itself is not shown: it may contain a password.
+    #[error("`store.url` is not the address of a PostgreSQL database")]
+    Address {
+        /// What is wrong with it.
         source: sqlx::Error,
     },
     /// A row has a value that this version cannot read.
-    #[error("cannot {operation}: a row of the database {} has a value that this version does not understand", file.display())]
+    #[error(
+        "cannot {operation}: a row of the database {database} has a value that this version does not understand"
+    )]
     Unreadable {
         /// The database.
-        file: PathBuf,
+        database: StoreLocation,
         /// The operation.
         operation: &'static str,
         /// The value.
         source: sqlx::Error,
     },
     /// Another key has this name already.
-    #[error("there is already a key with the name {name:?} in the database {}", file.display())]
+    #[error("there is already a key with the name {name:?} in the database {database}")]
     NameTaken {
         /// The database.
-        file: PathBuf,
+        database: StoreLocation,
         /// The name.
         name: String,
     },
     /// A result that is larger than the limit of one owner.
-    #[error("a result of {bytes} bytes is more than the {most} that are kept in the database {}", file.display())]
+    #[error(
+        "a result of {bytes} bytes is more than the {most} that are kept in the database {database}"
+    )]
     TooLarge {
         /// The database.
-        file: PathBuf,
+        database: StoreLocation,
         /// Its size.
         bytes: u64,
         /// The limit.
         most: u64,
     },
     /// A sign-in that cannot be decrypted. It stays as it is.
-    #[error("the sign-in {grant} in the database {} {}", file.display(), lock.describe())]
+    #[error("the sign-in {grant} in the database {database} {}", lock.describe())]
     GrantLocked {
         /// The database.
-        file: PathBuf,
+        database: StoreLocation,
         /// The purpose and the owner.
         grant: String,
         /// Why.
@@ -126,7 +166,7 @@ pub enum StoreError {
     )]
     ClearText {
         /// The database.
-        file: PathBuf,
+        database: StoreLocation,
         /// The purpose and the owner.
         grant: String,
     },
@@ -134,7 +174,7 @@ pub enum StoreError {
     #[error("the sign-in {grant} cannot be encrypted")]
     NotEncrypted {
         /// The database.
-        file: PathBuf,
+        database: StoreLocation,
         /// The purpose and the owner.
         grant: String,
     },
@@ -145,19 +185,19 @@ pub enum StoreError {
         source: io::Error,
     },
     /// The store was closed before.
-    #[error("the database {} is closed", file.display())]
+    #[error("the database {database} is closed")]
     Closed {
         /// The database.
-        file: PathBuf,
+        database: StoreLocation,
     },
     /// Anything else.
-    #[error("cannot {operation} in the database {}", file.display())]
+    #[error("cannot {operation} in the database {database}")]
     Query {
         /// The database.
-        file: PathBuf,
+        database: StoreLocation,
         /// The operation.
         operation: &'static str,
-        /// The error of `SQLite`.
+        /// The error of the database.
         source: sqlx::Error,
     },
 }
@@ -165,20 +205,57 @@ pub enum StoreError {
 impl StoreError {
     /// What the operator can do about it.
     pub fn hint(&self) -> Option<String> {
+        self.hint_for_server().map(str::to_owned).or_else(|| self.hint_for_file())
+    }
+
+    /// What can be done about a database of a server.
+    fn hint_for_server(&self) -> Option<&'static str> {
+        match self {
+            Self::Unreachable { .. } => Some(
+                "see that the database runs and that `store.url` names its host and port; requests are served again when it is back",
+            ),
+            Self::NoConnection { .. } => Some(
+                "raise `max_connections` of the database, lower `store.max_connections`, or put a pooler in between",
+            ),
+            Self::Refused { .. } => Some(
+                "check user, password and database name in `store.url`, and the rights of the user",
+            ),
+            Self::Address { .. } => Some("write it as postgres://USER:PASSWORD@HOST:5432/DATABASE"),
+            Self::ReadOnly { database: StoreLocation::Server(_), .. } => {
+                Some("it may be a standby: let `store.url` name the primary server")
+            }
+            Self::Newer { database: StoreLocation::Server(_), .. } => {
+                Some("run the newer version, or use another database")
+            }
+            Self::Migration { database: StoreLocation::Server(_), .. }
+            | Self::Damaged { database: StoreLocation::Server(_), .. } => {
+                Some("restore a backup of the database, or use an empty one")
+            }
+            Self::Busy { database: StoreLocation::Server(_), .. } => {
+                Some("look for sessions of the database that hold locks (pg_stat_activity)")
+            }
+            Self::Full { database: StoreLocation::Server(_), .. }
+            | Self::Disk { database: StoreLocation::Server(_), .. } => {
+                Some("look at the disk of the database server and at its log")
+            }
+            _ => None,
+        }
+    }
+
+    fn hint_for_file(&self) -> Option<String> {
         match self {
             Self::Inaccessible { .. } | Self::ReadOnly { .. } => Some(
                 "make it writable for this user, or choose another directory with --data-dir"
                     .into(),
             ),
-            Self::Damaged { file, .. } => Some(format!(
-                "move {} (and the -wal and -shm files beside it) away to start with an empty one, or restore a copy",
-                file.display()
+            Self::Damaged { database, .. } => Some(format!(
+                "move {database} (and the -wal and -shm files beside it) away to start with an empty one, or restore a copy"
             )),
             Self::Newer { .. } => {
                 Some("run the newer version, or choose another directory with --data-dir".into())
             }
-            Self::Migration { file, .. } => {
-                Some(format!("move {} away to start with an empty one", file.display()))
+            Self::Migration { database, .. } => {
+                Some(format!("move {database} away to start with an empty one"))
             }
             Self::Busy { .. } => {
                 Some("see which other process uses this directory; if it hangs, stop it".into())
@@ -208,7 +285,11 @@ impl StoreError {
                 "set `security.store_key` to a file or a variable with a key of `openssl rand -base64 32`"
                     .into(),
             ),
-            Self::NotEncrypted { .. }
+            Self::Unreachable { .. }
+            | Self::NoConnection { .. }
+            | Self::Refused { .. }
+            | Self::Address { .. }
+            | Self::NotEncrypted { .. }
             | Self::NoRandomness { .. }
             | Self::Closed { .. }
             | Self::Query { .. } => None,
@@ -221,8 +302,17 @@ impl StoreError {
             Self::Inaccessible { .. } => "its database cannot be opened",
             Self::ReadOnly { .. } => "its database cannot be written to",
             Self::Damaged { .. } => "its database is damaged",
+            Self::Unreachable { .. } => "its database cannot be reached",
+            Self::NoConnection { .. } => "its database accepts no more connections",
+            Self::Refused { .. } => "its database refuses it",
             Self::Busy { .. } => "its database was locked for too long",
+            Self::Full { database: StoreLocation::Server(_), .. } => {
+                "no space is left on the disk of its database"
+            }
             Self::Full { .. } => "no space is left on the disk of its data directory",
+            Self::Disk { database: StoreLocation::Server(_), .. } => {
+                "the disk of its database reports errors"
+            }
             Self::Disk { .. } => "the disk of its data directory reports errors",
             Self::Closed { .. } => "it is closed, the board is about to stop",
             Self::NameTaken { .. } => "the name is taken",
@@ -236,7 +326,8 @@ impl StoreError {
             }
             Self::ClearText { .. } => "a sign-in would be kept in clear text",
             Self::NotEncrypted { .. } => "a sign-in cannot be encrypted",
-            Self::Newer { .. }
+            Self::Address { .. }
+            | Self::Newer { .. }
             | Self::Migration { .. }
             | Self::Unreadable { .. }
             | Self::Query { .. } => "the log says why",
@@ -250,6 +341,10 @@ impl StoreError {
             Self::ReadOnly { .. } => "read_only",
             Self::Damaged { .. } => "damaged",
             Self::Busy { .. } => "locked",
+            Self::Unreachable { .. } => "unreachable",
+            Self::NoConnection { .. } => "no_connection",
+            Self::Refused { .. } => "refused",
+            Self::Address { .. } => "address",
             Self::Full { .. } => "full",
             Self::Disk { .. } => "disk",
             Self::Closed { .. } => "closed",
@@ -273,10 +368,14 @@ impl StoreError {
             | Self::Damaged { .. }
             | Self::Busy { .. }
             | Self::Full { .. }
-            | Self::Disk { .. } => true,
+            | Self::Disk { .. }
+            | Self::Unreachable { .. }
+            | Self::NoConnection { .. }
+            | Self::Refused { .. } => true,
             Self::Newer { .. }
             | Self::Migration { .. }
             | Self::Unreadable { .. }
+            | Self::Address { .. }
             | Self::NameTaken { .. }
             | Self::TooLarge { .. }
             | Self::NoRandomness { .. }
@@ -285,6 +384,17 @@ impl StoreError {
             | Self::NotEncrypted { .. }
             | Self::Closed { .. }
             | Self::Query { .. } => false,
+        }
+    }
+
+    /// The message for the operator, with the cause where the message alone does not tell what to do.
+    pub fn with_cause(&self) -> String {
+        match self {
+            Self::Unreachable { .. }
+            | Self::NoConnection { .. }
+            | Self::Refused { .. }
+            | Self::Address { .. } => self.in_full(),
+            _ => self.to_string(),
         }
     }
 
@@ -303,35 +413,87 @@ impl StoreError {
         told
     }
 
-    pub(crate) fn from_sqlx(file: &Path, operation: &'static str, source: sqlx::Error) -> Self {
-        let file = file.to_path_buf();
+    pub(crate) fn from_sqlx(
+        database: &StoreLocation,
+        operation: &'static str,
+        source: sqlx::Error,
+    ) -> Self {
+        let database = database.clone();
         match source {
-            sqlx::Error::PoolClosed => return Self::Closed { file },
-            sqlx::Error::Io(source) => return Self::Inaccessible { file, source },
-            sqlx::Error::PoolTimedOut => return Self::Busy { file, operation, source },
+            sqlx::Error::PoolClosed => return Self::Closed { database },
             sqlx::Error::Decode(_) | sqlx::Error::ColumnDecode { .. } => {
-                return Self::Unreadable { file, operation, source };
+                return Self::Unreadable { database, operation, source };
             }
+            _ => {}
+        }
+        match database {
+            StoreLocation::File(_) => Self::from_sqlite(database, operation, source),
+            StoreLocation::Server(_) => Self::from_postgres(database, operation, source),
+        }
+    }
+
+    fn from_sqlite(database: StoreLocation, operation: &'static str, source: sqlx::Error) -> Self {
+        match source {
+            sqlx::Error::Io(source) => return Self::Inaccessible { database, source },
+            sqlx::Error::PoolTimedOut => return Self::Busy { database, operation, source },
             _ => {}
         }
         // https://www.sqlite.org/rescode.html
         match primary_code(&source) {
-            Some(5 | 6) => Self::Busy { file, operation, source },
-            Some(8 | 14) => Self::ReadOnly { file, source },
-            Some(11 | 26) => Self::Damaged { file, source },
-            Some(10) => Self::Disk { file, operation, source },
-            Some(13) => Self::Full { file, operation, source },
-            _ => Self::Query { file, operation, source },
+            Some(5 | 6) => Self::Busy { database, operation, source },
+            Some(8 | 14) => Self::ReadOnly { database, source },
+            Some(11 | 26) => Self::Damaged { database, source },
+            Some(10) => Self::Disk { database, operation, source },
+            Some(13) => Self::Full { database, operation, source },
+            _ => Self::Query { database, operation, source },
         }
     }
 
-    pub(crate) fn from_migration(file: &Path, known: i64, source: MigrateError) -> Self {
+    fn from_postgres(
+        database: StoreLocation,
+        operation: &'static str,
+        source: sqlx::Error,
+    ) -> Self {
+        if matches!(
+            source,
+            sqlx::Error::Io(_)
+                | sqlx::Error::Tls(_)
+                | sqlx::Error::Protocol(_)
+                | sqlx::Error::PoolTimedOut
+        ) {
+            return Self::Unreachable { database, operation, source };
+        }
+        // https://www.postgresql.org/docs/15/errcodes-appendix.html
+        let code = source.as_database_error().and_then(sqlx::error::DatabaseError::code);
+        match code.as_deref().unwrap_or_default() {
+            "53300" => Self::NoConnection { database, operation, source },
+            "57P01" | "57P02" | "57P03" | "57P05" | "25P03" => {
+                Self::Unreachable { database, operation, source }
+            }
+            "25006" => Self::ReadOnly { database, source },
+            "53100" => Self::Full { database, operation, source },
+            "58030" => Self::Disk { database, operation, source },
+            "XX001" | "XX002" => Self::Damaged { database, source },
+            "28000" | "28P01" | "3D000" | "42501" => Self::Refused { database, operation, source },
+            "40001" | "40P01" | "55P03" | "57014" => Self::Busy { database, operation, source },
+            code if code.starts_with("08") => Self::Unreachable { database, operation, source },
+            _ => Self::Query { database, operation, source },
+        }
+    }
+
+    pub(crate) fn from_migration(
+        database: &StoreLocation,
+        known: i64,
+        source: MigrateError,
+    ) -> Self {
         match source {
             MigrateError::VersionMissing(migration) if migration > known => {
-                Self::Newer { file: file.to_path_buf(), migration }
+                Self::Newer { database: database.clone(), migration }
             }
-            MigrateError::Execute(source) => Self::from_sqlx(file, "read the schema", source),
-            source => Self::Migration { file: file.to_path_buf(), source: Box::new(source) },
+            MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _) => {
+                Self::from_sqlx(database, "read the schema", source)
+            }
+            source => Self::Migration { database: database.clone(), source: Box::new(source) },
         }
     }
 }

@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Executor, Row};
 use switchboard_model::{GrantId, GrantOwner, StoreKeys};
 
 use crate::grant_cipher::{GrantCiphers, SealedContent};
 use crate::grants::ReencryptedGrants;
+use crate::postgres_transaction::WriteKind;
+use crate::row::Row;
+use crate::statement::{query, query_scalar};
+use crate::store::Write;
 use crate::{Store, StoreError};
 
 /// Shared by the clones of a store.
@@ -49,7 +51,7 @@ impl Store {
     }
 
     /// Encrypts every grant with the current key that is in clear text or has a previous key, and erases the earlier
-    /// bytes from the database file. Without a current key it changes nothing. Versions stay: the tokens are the same.
+    /// bytes from the database file; `PostgreSQL` erases them when it vacuums. Without a current key it changes nothing. Versions stay: the tokens are the same.
     pub async fn reencrypt_grants(&self) -> Result<ReencryptedGrants, StoreError> {
         let ciphers = self.grant_keys.ciphers();
         let mut done = ReencryptedGrants::default();
@@ -57,14 +59,10 @@ impl Store {
         if !self.has_other_keys(current).await? {
             return Ok(done);
         }
-        let mut write = self.write("encrypt the sign-ins").await?;
+        let mut write = self.write_as(WriteKind::Maintenance, "encrypt the sign-ins").await?;
         // SQLite leaves deleted bytes in the file otherwise.
-        write
-            .on()
-            .execute("PRAGMA secure_delete = ON")
-            .await
-            .map_err(|error| write.fault(error))?;
-        let rows = sqlx::query(
+        self.secure_delete(&mut write, "PRAGMA secure_delete = ON").await?;
+        let rows = query(
             "SELECT purpose, owner, issuer, key_id, content FROM grants
              WHERE key_id IS NULL OR key_id <> $1",
         )
@@ -78,7 +76,7 @@ impl Store {
                 done.locked += 1;
                 continue;
             };
-            sqlx::query(
+            query(
                 "UPDATE grants SET key_id = $4, content = $5
                  WHERE purpose = $1 AND owner = $2 AND issuer = $3",
             )
@@ -92,34 +90,43 @@ impl Store {
             .map_err(|error| write.fault(error))?;
             done.changed += 1;
         }
-        write
-            .on()
-            .execute("PRAGMA secure_delete = FAST")
-            .await
-            .map_err(|error| write.fault(error))?;
+        self.secure_delete(&mut write, "PRAGMA secure_delete = FAST").await?;
         write.commit().await?;
-        if done.changed > 0 {
+        if done.changed > 0 && !self.is_shared() {
             // The write-ahead log still has the earlier bytes.
-            let truncated = self.pool.execute("PRAGMA wal_checkpoint(TRUNCATE)").await;
+            let truncated = query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&self.pool).await;
             truncated.map_err(|error| self.fault("encrypt the sign-ins", error))?;
         }
         Ok(done)
     }
 
+    async fn secure_delete(
+        &self,
+        write: &mut Write,
+        pragma: &'static str,
+    ) -> Result<(), StoreError> {
+        if self.is_shared() {
+            return Ok(());
+        }
+        query(pragma).execute(write.on()).await.map_err(|error| write.fault(error))?;
+        Ok(())
+    }
+
     async fn has_other_keys(&self, current: &str) -> Result<bool, StoreError> {
-        let found: Option<i64> =
-            sqlx::query_scalar("SELECT 1 FROM grants WHERE key_id IS NULL OR key_id <> $1 LIMIT 1")
-                .bind(current)
-                .fetch_optional(&self.pool)
-                .await
-                .map_err(|error| self.fault("read the sign-ins", error))?;
+        let found: Option<i64> = query_scalar(
+            "SELECT CAST(1 AS BIGINT) FROM grants WHERE key_id IS NULL OR key_id <> $1 LIMIT 1",
+        )
+        .bind(current)
+        .fetch_optional(&self.pool)
+        .await
+        .map_err(|error| self.fault("read the sign-ins", error))?;
         Ok(found.is_some())
     }
 }
 
 /// The place of a row and its content with the current key; `None` if it cannot be decrypted.
 fn again(
-    row: &SqliteRow,
+    row: &Row,
     ciphers: &GrantCiphers,
 ) -> Result<Option<([String; 3], SealedContent)>, sqlx::Error> {
     let key: [String; 3] = [row.try_get("purpose")?, row.try_get("owner")?, row.try_get("issuer")?];

@@ -6,11 +6,11 @@
 //! Renewal over processes: [`Store::begin_renewal`] gives the turn to one process, [`Store::finish_renewal`] writes the
 //! renewed content if the row is still the one that was renewed. Both are single statements.
 
-use sqlx::Row;
-use sqlx::sqlite::SqliteRow;
 use switchboard_model::{GrantId, GrantOwner, GrantPurpose, RenewalTurn, Secret};
 
 use crate::grant_cipher::{GrantCiphers, GrantLock, SealedContent};
+use crate::row::Row;
+use crate::statement::{query, query_scalar};
 use crate::store::Write;
 use crate::{Store, StoreError};
 
@@ -45,7 +45,7 @@ impl Store {
         id: &GrantId,
         issuer: Option<&str>,
     ) -> Result<Option<GrantRow>, StoreError> {
-        let row = sqlx::query(
+        let row = query(
             "SELECT * FROM grants WHERE purpose = $1 AND owner = $2 AND ($3 IS NULL OR issuer = $3)
              ORDER BY updated_at_ms DESC, issuer LIMIT 1",
         )
@@ -63,8 +63,8 @@ impl Store {
     /// All grants, ordered by purpose, owner and issuer.
     pub async fn grants(&self) -> Result<Vec<GrantRow>, StoreError> {
         let ciphers = self.grant_keys.ciphers();
-        sqlx::query("SELECT * FROM grants ORDER BY purpose, owner, issuer")
-            .try_map(|row: SqliteRow| grant_from_row(&row, &ciphers))
+        query("SELECT * FROM grants ORDER BY purpose, owner, issuer")
+            .try_map(|row: Row| grant_from_row(&row, &ciphers))
             .fetch_all(&self.pool)
             .await
             .map_err(|error| self.fault("read the sign-ins", error))
@@ -81,7 +81,7 @@ impl Store {
         let sealed = self.seal(id, issuer, content)?;
         let mut write = self.write("keep a sign-in").await?;
         self.check_key(&mut write, id, issuer).await?;
-        sqlx::query(
+        query(
             "INSERT INTO grants (purpose, owner, issuer, key_id, content, version, updated_at_ms)
              VALUES ($1, $2, $3, $4, $5, 1, $6)
              ON CONFLICT (purpose, owner, issuer) DO UPDATE SET key_id = excluded.key_id,
@@ -115,7 +115,7 @@ impl Store {
         self.check_clear_text(id)?;
         let mut write = self.write("begin to renew a sign-in").await?;
         self.check_key(&mut write, id, issuer).await?;
-        let taken: Option<i64> = sqlx::query_scalar(
+        let taken: Option<i64> = query_scalar(
             "UPDATE grants SET renewing_until_ms = $5 + $6
              WHERE purpose = $1 AND owner = $2 AND issuer = $3 AND version = $4
                  AND (renewing_until_ms < $5 OR renewing_until_ms = $7)
@@ -135,7 +135,7 @@ impl Store {
             write.commit().await?;
             return Ok(RenewalTurn::Taken);
         }
-        let held: Option<i64> = sqlx::query_scalar(
+        let held: Option<i64> = query_scalar(
             "SELECT renewing_until_ms FROM grants
              WHERE purpose = $1 AND owner = $2 AND issuer = $3 AND version = $4",
         )
@@ -146,6 +146,7 @@ impl Store {
         .fetch_optional(write.on())
         .await
         .map_err(|error| write.fault(error))?;
+        write.roll_back().await?;
         Ok(held.map_or(RenewalTurn::Changed, |until_ms| RenewalTurn::Held { until_ms }))
     }
 
@@ -160,7 +161,7 @@ impl Store {
     ) -> Result<bool, StoreError> {
         let sealed = self.seal(id, issuer, content)?;
         let mut write = self.write("keep a renewed sign-in").await?;
-        let kept = sqlx::query(
+        let kept = query(
             "UPDATE grants SET key_id = $5, content = $6, version = version + 1, renewing_until_ms = 0,
                  updated_at_ms = $7
              WHERE purpose = $1 AND owner = $2 AND issuer = $3 AND version = $4",
@@ -174,8 +175,7 @@ impl Store {
         .bind(now_ms)
         .execute(write.on())
         .await
-        .map_err(|error| write.fault(error))?
-        .rows_affected();
+        .map_err(|error| write.fault(error))?;
         write.commit().await?;
         Ok(kept > 0)
     }
@@ -188,7 +188,7 @@ impl Store {
         version: i64,
     ) -> Result<(), StoreError> {
         let mut write = self.write("end the renewal of a sign-in").await?;
-        sqlx::query(
+        query(
             "UPDATE grants SET renewing_until_ms = 0
              WHERE purpose = $1 AND owner = $2 AND issuer = $3 AND version = $4",
         )
@@ -205,13 +205,12 @@ impl Store {
     /// Deletes all grants of this purpose and owner, and the need for a sign-in. Returns whether there were any grants.
     pub async fn forget_grants(&self, id: &GrantId) -> Result<bool, StoreError> {
         let mut write = self.write("forget a sign-in").await?;
-        let gone = sqlx::query("DELETE FROM grants WHERE purpose = $1 AND owner = $2")
+        let gone = query("DELETE FROM grants WHERE purpose = $1 AND owner = $2")
             .bind(id.purpose.to_string())
             .bind(id.owner.to_string())
             .execute(write.on())
             .await
-            .map_err(|error| write.fault(error))?
-            .rows_affected();
+            .map_err(|error| write.fault(error))?;
         forget_need(&mut write, id).await?;
         write.commit().await?;
         Ok(gone > 0)
@@ -219,7 +218,7 @@ impl Store {
 
     /// Why a sign-in is required, and what it must request; `None` if none is.
     pub async fn grant_need(&self, id: &GrantId) -> Result<Option<String>, StoreError> {
-        sqlx::query_scalar("SELECT content FROM grant_needs WHERE purpose = $1 AND owner = $2")
+        query_scalar("SELECT content FROM grant_needs WHERE purpose = $1 AND owner = $2")
             .bind(id.purpose.to_string())
             .bind(id.owner.to_string())
             .fetch_optional(&self.pool)
@@ -230,7 +229,7 @@ impl Store {
     /// Notes that a sign-in is required.
     pub async fn need_grant(&self, id: &GrantId, need: &str) -> Result<(), StoreError> {
         let mut write = self.write("note that a sign-in is required").await?;
-        sqlx::query(
+        query(
             "INSERT INTO grant_needs (purpose, owner, content) VALUES ($1, $2, $3)
              ON CONFLICT (purpose, owner) DO UPDATE SET content = excluded.content",
         )
@@ -252,7 +251,7 @@ impl Store {
         self.check_clear_text(id)?;
         let sealed = self.grant_keys.ciphers().seal(id, issuer, content);
         sealed.ok_or_else(|| StoreError::NotEncrypted {
-            file: self.file.to_path_buf(),
+            database: self.location(),
             grant: id.to_string(),
         })
     }
@@ -261,8 +260,8 @@ impl Store {
         if self.grant_keys.may_write() {
             return Ok(());
         }
-        let (file, grant) = (self.file.to_path_buf(), id.to_string());
-        Err(StoreError::ClearText { file, grant })
+        let (database, grant) = (self.location(), id.to_string());
+        Err(StoreError::ClearText { database, grant })
     }
 
     /// Refuses to replace a content that cannot be decrypted.
@@ -272,7 +271,7 @@ impl Store {
         id: &GrantId,
         issuer: &str,
     ) -> Result<(), StoreError> {
-        let present: Option<Option<String>> = sqlx::query_scalar(
+        let present: Option<Option<String>> = query_scalar(
             "SELECT key_id FROM grants WHERE purpose = $1 AND owner = $2 AND issuer = $3",
         )
         .bind(id.purpose.to_string())
@@ -287,12 +286,12 @@ impl Store {
 
     /// The error for a grant that cannot be decrypted.
     pub fn locked(&self, id: &GrantId, lock: GrantLock) -> StoreError {
-        StoreError::GrantLocked { file: self.file.to_path_buf(), grant: id.to_string(), lock }
+        StoreError::GrantLocked { database: self.location(), grant: id.to_string(), lock }
     }
 }
 
 async fn forget_need(write: &mut Write, id: &GrantId) -> Result<(), StoreError> {
-    sqlx::query("DELETE FROM grant_needs WHERE purpose = $1 AND owner = $2")
+    query("DELETE FROM grant_needs WHERE purpose = $1 AND owner = $2")
         .bind(id.purpose.to_string())
         .bind(id.owner.to_string())
         .execute(write.on())
@@ -301,10 +300,7 @@ async fn forget_need(write: &mut Write, id: &GrantId) -> Result<(), StoreError> 
     Ok(())
 }
 
-pub(crate) fn grant_from_row(
-    row: &SqliteRow,
-    ciphers: &GrantCiphers,
-) -> Result<GrantRow, sqlx::Error> {
+pub(crate) fn grant_from_row(row: &Row, ciphers: &GrantCiphers) -> Result<GrantRow, sqlx::Error> {
     let purpose: String = row.try_get("purpose")?;
     let purpose: GrantPurpose = purpose.parse().map_err(|_| sqlx::Error::ColumnDecode {
         index: "purpose".into(),

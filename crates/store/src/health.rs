@@ -12,12 +12,13 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tokio_util::task::TaskTracker;
 
+use crate::statement::query;
 use crate::{Store, StoreError};
 
 const PROBE_EVERY: Duration = Duration::from_millis(500);
 /// Size of the probe's write. A much smaller write than those of callers would end an outage too early: a full disk may
 /// still have room for one page.
-const PROBE_BYTES: i64 = 64 * 1024;
+const PROBE_BYTES: usize = 64 * 1024;
 
 /// A period in which writes fail.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,11 +110,14 @@ impl Store {
     /// Checks that the store accepts writes, by making one.
     pub async fn check_writable(&self) -> Result<(), StoreError> {
         let mut write = self.write("try a write").await?;
-        sqlx::query("REPLACE INTO write_probe (singleton, filler) VALUES (1, zeroblob($1))")
-            .bind(PROBE_BYTES)
-            .execute(write.on())
-            .await
-            .map_err(|error| write.fault(error))?;
+        query(
+            "INSERT INTO write_probe (singleton, filler) VALUES (1, $1)
+             ON CONFLICT (singleton) DO UPDATE SET filler = excluded.filler",
+        )
+        .bind(vec![0; PROBE_BYTES])
+        .execute(write.on())
+        .await
+        .map_err(|error| write.fault(error))?;
         write.commit().await
     }
 

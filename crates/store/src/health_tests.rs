@@ -7,6 +7,7 @@ use sqlx::{ConnectOptions, Executor};
 
 use super::*;
 use crate::StoredSession;
+use crate::backend::Pool;
 
 type Writing<'a> = Pin<Box<dyn Future<Output = Result<(), StoreError>> + 'a>>;
 
@@ -31,9 +32,10 @@ fn session(id: &str, bytes: usize) -> StoredSession {
 
 /// Limits the number of pages of the file on every connection of the store: more is `SQLITE_FULL`, as on a full disk.
 async fn limit_pages(store: &Store, pages: u32) {
+    let Pool::Sqlite(pool) = &store.pool else { return };
     let mut all = Vec::new();
     for _ in 0..4 {
-        all.push(store.pool.acquire().await.unwrap());
+        all.push(pool.acquire().await.unwrap());
     }
     for connection in &mut all {
         let pragma = sqlx::AssertSqlSafe(format!("PRAGMA max_page_count = {pages}"));

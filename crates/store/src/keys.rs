@@ -1,9 +1,9 @@
 //! API keys. The store has only their hashes and does not know their format.
 
-use sqlx::Row;
-use sqlx::sqlite::SqliteRow;
-
+use crate::postgres_transaction::WriteKind;
+use crate::row::Row;
 use crate::rows::{bytes32, key_from_row};
+use crate::statement::query;
 use crate::{Store, StoreError};
 
 /// The metadata of an API key, without the key itself.
@@ -34,7 +34,7 @@ impl Store {
     /// [`StoreError::NameTaken`].
     pub async fn add_key(&self, key: &StoredKey, hash: &[u8; 32]) -> Result<(), StoreError> {
         let mut write = self.write("add a key").await?;
-        let added = sqlx::query(
+        let added = query(
             "INSERT INTO api_keys
                  (id, name, role, hash, created_at_ms, last_used_at_ms, revoked_at_ms, expires_at_ms,
                   user_label, access)
@@ -53,19 +53,19 @@ impl Store {
         .bind(&key.access)
         .execute(write.on())
         .await
-        .map_err(|error| write.fault(error))?
-        .rows_affected();
+        .map_err(|error| write.fault(error))?;
         if added == 0 {
-            let (file, name) = (self.file.to_path_buf(), key.name.clone());
-            return Err(StoreError::NameTaken { file, name });
+            write.roll_back().await?;
+            let (database, name) = (self.location(), key.name.clone());
+            return Err(StoreError::NameTaken { database, name });
         }
         write.commit().await
     }
 
     /// All keys, including revoked ones, oldest first.
     pub async fn keys(&self) -> Result<Vec<StoredKey>, StoreError> {
-        sqlx::query("SELECT * FROM api_keys ORDER BY created_at_ms, id")
-            .try_map(|row: SqliteRow| key_from_row(&row))
+        query("SELECT * FROM api_keys ORDER BY created_at_ms, id")
+            .try_map(|row: Row| key_from_row(&row))
             .fetch_all(&self.pool)
             .await
             .map_err(|error| self.fault("read the keys", error))
@@ -73,10 +73,8 @@ impl Store {
 
     /// The keys that are not revoked, with their hashes. The caller checks whether one has expired.
     pub async fn key_hashes(&self) -> Result<Vec<(StoredKey, [u8; 32])>, StoreError> {
-        sqlx::query("SELECT * FROM api_keys WHERE revoked_at_ms IS NULL ORDER BY created_at_ms, id")
-            .try_map(|row: SqliteRow| {
-                Ok((key_from_row(&row)?, bytes32("hash", row.try_get("hash")?)?))
-            })
+        query("SELECT * FROM api_keys WHERE revoked_at_ms IS NULL ORDER BY created_at_ms, id")
+            .try_map(|row: Row| Ok((key_from_row(&row)?, bytes32("hash", row.try_get("hash")?)?)))
             .fetch_all(&self.pool)
             .await
             .map_err(|error| self.fault("read the keys", error))
@@ -90,18 +88,24 @@ impl Store {
         change: impl FnOnce(&mut StoredKey),
     ) -> Result<Option<StoredKey>, StoreError> {
         let mut write = self.write("change a key").await?;
-        let found = sqlx::query(
+        let rows =
+            query("SELECT id FROM api_keys WHERE id = $1 OR name = $1 ORDER BY id FOR UPDATE");
+        write.lock(rows.bind(id_or_name)).await?;
+        let found = query(
             "SELECT * FROM api_keys WHERE revoked_at_ms IS NULL AND (id = $1 OR name = $1)
              ORDER BY id = $1 DESC LIMIT 1",
         )
         .bind(id_or_name)
-        .try_map(|row: SqliteRow| key_from_row(&row))
+        .try_map(|row: Row| key_from_row(&row))
         .fetch_optional(write.on())
         .await
         .map_err(|error| write.fault(error))?;
-        let Some(mut key) = found else { return Ok(None) };
+        let Some(mut key) = found else {
+            write.roll_back().await?;
+            return Ok(None);
+        };
         change(&mut key);
-        sqlx::query(
+        query(
             "UPDATE api_keys SET role = $2, user_label = $3, expires_at_ms = $4, access = $5
              WHERE id = $1",
         )
@@ -128,13 +132,12 @@ impl Store {
             "UPDATE api_keys SET revoked_at_ms = $2 WHERE revoked_at_ms IS NULL AND name = $1",
         ] {
             if revoked == 0 {
-                revoked = sqlx::query(update)
+                revoked = query(update)
                     .bind(id_or_name)
                     .bind(now_ms)
                     .execute(write.on())
                     .await
-                    .map_err(|error| write.fault(error))?
-                    .rows_affected();
+                    .map_err(|error| write.fault(error))?;
             }
         }
         write.commit().await?;
@@ -143,8 +146,8 @@ impl Store {
 
     /// Records that a key was used. The time never decreases, in whatever order the updates arrive.
     pub async fn touch_key(&self, id: &str, now_ms: i64) -> Result<(), StoreError> {
-        let mut write = self.write("note the use of a key").await?;
-        sqlx::query(
+        let mut write = self.write_as(WriteKind::Deferred, "note the use of a key").await?;
+        query(
             "UPDATE api_keys SET last_used_at_ms = $2
              WHERE id = $1 AND (last_used_at_ms IS NULL OR last_used_at_ms < $2)",
         )

@@ -8,7 +8,18 @@ use std::sync::LazyLock;
 use sqlx::SqlSafeStr;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 
-/// `(file stem, SQL)` of each migration, in order. A released file never changes: databases store its checksum.
+/// `(file stem, SQL)` of each migration of `PostgreSQL`, in order.
+const POSTGRES_FILES: &[(&str, &str)] =
+    &[("0001_first_layout", include_str!("../migrations/postgres/0001_first_layout.sql"))];
+
+/// The migrations of `PostgreSQL`. They run under a lock and in a transaction of the caller.
+pub(crate) static POSTGRES: LazyLock<Migrator> = LazyLock::new(|| {
+    let mut migrator = of(POSTGRES_FILES);
+    migrator.set_locking(false);
+    migrator
+});
+
+/// `(file stem, SQL)` of each migration of `SQLite`, in order. A released file never changes: databases store its checksum.
 const FILES: &[(&str, &str)] = &[
     ("0001_first_layout", include_str!("../migrations/sqlite/0001_first_layout.sql")),
     ("0002_tool_extra", include_str!("../migrations/sqlite/0002_tool_extra.sql")),
@@ -26,11 +37,14 @@ const FILES: &[(&str, &str)] = &[
     ("0014_source_servers", include_str!("../migrations/sqlite/0014_source_servers.sql")),
     ("0015_who_called_what", include_str!("../migrations/sqlite/0015_who_called_what.sql")),
     ("0016_session_grants", include_str!("../migrations/sqlite/0016_session_grants.sql")),
+    ("0017_turn_records", include_str!("../migrations/sqlite/0017_turn_records.sql")),
 ];
 
-pub(crate) static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
-    Migrator::with_migrations(FILES.iter().map(|(stem, sql)| migration(stem, sql)).collect())
-});
+pub(crate) static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| of(FILES));
+
+fn of(files: &[(&'static str, &'static str)]) -> Migrator {
+    Migrator::with_migrations(files.iter().map(|(stem, sql)| migration(stem, sql)).collect())
+}
 
 /// Derives version and description from the file name as `sqlx::migrate!` does, so that databases which it created are
 /// recognised.
@@ -52,14 +66,18 @@ mod tests {
 
     #[test]
     fn every_file_of_the_directory_is_listed_in_order() {
-        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/migrations/sqlite");
-        let mut found: Vec<String> = std::fs::read_dir(directory)
-            .unwrap()
-            .map(|entry| entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned())
-            .collect();
-        found.sort();
-        let listed: Vec<&str> = FILES.iter().map(|(stem, _)| *stem).collect();
-        assert_eq!(found, listed);
+        for (database, files) in [("sqlite", FILES), ("postgres", POSTGRES_FILES)] {
+            let directory = format!("{}/migrations/{database}", env!("CARGO_MANIFEST_DIR"));
+            let mut found: Vec<String> = std::fs::read_dir(directory)
+                .unwrap()
+                .map(|entry| {
+                    entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned()
+                })
+                .collect();
+            found.sort();
+            let listed: Vec<&str> = files.iter().map(|(stem, _)| *stem).collect();
+            assert_eq!(found, listed);
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Opens the database: the directory, the file, the connection settings, the schema.
+//! Opens a database of `SQLite`: the directory, the file, the connection settings, the schema.
 
 use std::io;
 use std::path::Path;
@@ -11,8 +11,9 @@ use sqlx::sqlite::{
 use sqlx::{ConnectOptions, Connection};
 use tokio::time::{Instant, sleep};
 
+use crate::backend::{Pool, Transaction};
 use crate::migrations::MIGRATIONS;
-use crate::{Store, StoreError};
+use crate::{Store, StoreError, StoreLocation};
 
 const FILE_NAME: &str = "switchboard.db";
 /// How long `SQLite` waits for the lock of another process. Requests wait for it, so it is short.
@@ -34,14 +35,23 @@ impl Store {
     /// directory or file keeps its permissions.
     pub async fn open(directory: &Path) -> Result<Self, StoreError> {
         let inaccessible = |path: &Path| {
-            let file = path.to_path_buf();
-            move |source| StoreError::Inaccessible { file, source }
+            let database = StoreLocation::File(path.to_path_buf());
+            move |source| StoreError::Inaccessible { database, source }
         };
         // Connections are opened later too, and the working directory may have changed by then.
         let directory = std::path::absolute(directory).map_err(inaccessible(directory))?;
         create_directory(&directory).await.map_err(inaccessible(&directory))?;
-        let file = directory.join(FILE_NAME);
-        create_file(&file).await.map_err(inaccessible(&file))?;
+        Self::open_file(&directory.join(FILE_NAME)).await
+    }
+
+    /// Opens a database file. Creates it if it is missing, accessible only to this user.
+    pub async fn open_file(file: &Path) -> Result<Self, StoreError> {
+        let inaccessible = |source| {
+            let database = StoreLocation::File(file.to_path_buf());
+            StoreError::Inaccessible { database, source }
+        };
+        let file = std::path::absolute(file).map_err(inaccessible)?;
+        create_file(&file).await.map_err(inaccessible)?;
 
         let options = connect_options()
             .filename(&file)
@@ -55,8 +65,8 @@ impl Store {
             .test_before_acquire(false)
             .after_release(|connection, _| Box::pin(has_ended_its_transaction(connection)))
             .connect_lazy_with(options.clone());
-        let store = Self::new(pool, &file);
-        store.prepare_when_free(&options).await?;
+        let store = Self::new(Pool::Sqlite(pool), StoreLocation::File(file.clone()), 1);
+        store.prepare_when_free(&file, &options).await?;
         let anchor = anchored(&options).await.map_err(|error| store.fault("open", error))?;
         *store.anchor.lock().await = Some(anchor);
         Ok(store)
@@ -71,7 +81,8 @@ impl Store {
             .max_lifetime(None)
             .test_before_acquire(false)
             .connect_lazy_with(connect_options().in_memory(true));
-        let store = Self::new(pool, Path::new(":memory:"));
+        let location = StoreLocation::File(":memory:".into());
+        let store = Self::new(Pool::Sqlite(pool), location, 1);
         store.migrate().await?;
         Ok(store)
     }
@@ -79,10 +90,14 @@ impl Store {
     /// Prepares the database, and retries while it is locked. Switching a new file to WAL needs exclusive access and
     /// ignores the busy timeout, so when several processes open a new directory at once, all but one fail and must
     /// retry.
-    async fn prepare_when_free(&self, options: &SqliteConnectOptions) -> Result<(), StoreError> {
+    async fn prepare_when_free(
+        &self,
+        file: &Path,
+        options: &SqliteConnectOptions,
+    ) -> Result<(), StoreError> {
         let deadline = Instant::now() + OPEN_TIMEOUT;
         loop {
-            match self.prepare(options).await {
+            match self.prepare(file, options).await {
                 Err(StoreError::Busy { .. }) if Instant::now() < deadline => {
                     sleep(RETRY_PAUSE).await;
                 }
@@ -91,8 +106,8 @@ impl Store {
         }
     }
 
-    async fn prepare(&self, options: &SqliteConnectOptions) -> Result<(), StoreError> {
-        let metadata = tokio::fs::metadata(&self.file).await;
+    async fn prepare(&self, file: &Path, options: &SqliteConnectOptions) -> Result<(), StoreError> {
+        let metadata = tokio::fs::metadata(file).await;
         if metadata.is_ok_and(|metadata| metadata.len() == 0) {
             self.create(options).await.map_err(|error| self.fault("create", error))?;
         }
@@ -111,10 +126,10 @@ impl Store {
     async fn migrate(&self) -> Result<(), StoreError> {
         let known = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or_default();
         let mut write = self.write("read the schema").await?;
-        MIGRATIONS
-            .run_direct(None, write.on(), false)
-            .await
-            .map_err(|error| StoreError::from_migration(&self.file, known, error))?;
+        if let Transaction::Sqlite(open) = write.on() {
+            let migrated = MIGRATIONS.run_direct(None, &mut **open, false).await;
+            migrated.map_err(|error| StoreError::from_migration(&self.location, known, error))?;
+        }
         write.commit().await
     }
 }

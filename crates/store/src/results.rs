@@ -2,11 +2,12 @@
 //!
 //! A body is stored in parts, because `SQLite` reads a whole value before `substr` cuts it, and binding one copies it.
 
-use sqlx::Row;
-use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use switchboard_model::CallId;
 
+use crate::backend::Transaction;
+use crate::row::Row;
 use crate::rows::{signed, unsigned};
+use crate::statement::query;
 use crate::{Store, StoreError};
 
 /// Size of a part: small compared with the memory of the process, and large enough that a result of some megabytes has
@@ -55,10 +56,12 @@ impl Store {
         let bytes = result.body.len() as u64;
         let most = bounds.owner_bytes.min(bounds.total_bytes);
         if bytes > most || bounds.count == 0 {
-            let file = self.file.to_path_buf();
-            return Err(StoreError::TooLarge { file, bytes, most });
+            let database = self.location();
+            return Err(StoreError::TooLarge { database, bytes, most });
         }
         let mut write = self.write("keep a result").await?;
+        // The limits hold after every commit, also where replicas write at the same time.
+        write.lock_writers("results").await?;
         let kept = keep(write.on(), result, bounds).await;
         kept.map_err(|error| write.fault(error))?;
         write.commit().await
@@ -74,7 +77,7 @@ impl Store {
     ) -> Result<Option<ResultSlice>, StoreError> {
         let (from, to) = (signed(offset), signed(offset.saturating_add(length)));
         // One statement sees one state: a result that is deleted concurrently is complete or absent.
-        let rows: Vec<(u64, Option<ResultChunk>)> = sqlx::query(
+        let rows: Vec<(u64, Option<ResultChunk>)> = query(
             "SELECT r.total, p.start, p.bytes
              FROM results r
              LEFT JOIN result_parts p ON p.handle = r.handle AND p.start < $3 AND p.start + p.length > $2
@@ -84,7 +87,7 @@ impl Store {
         .bind(handle)
         .bind(from)
         .bind(to)
-        .try_map(|row: SqliteRow| Ok((unsigned(row.try_get("total")?), ResultChunk::from_row(&row)?)))
+        .try_map(|row: Row| Ok((unsigned(row.try_get("total")?), ResultChunk::from_row(&row)?)))
         .fetch_all(&self.pool)
         .await
         .map_err(|error| self.fault("read a result", error))?;
@@ -99,16 +102,13 @@ impl Store {
 }
 
 async fn keep(
-    on: &mut SqliteConnection,
+    on: &mut Transaction,
     result: &NewResult<'_>,
     bounds: &ResultBounds,
 ) -> Result<(), sqlx::Error> {
     // The parts are deleted with their result by a foreign key.
-    sqlx::query("DELETE FROM results WHERE handle = $1")
-        .bind(result.handle)
-        .execute(&mut *on)
-        .await?;
-    sqlx::query(
+    query("DELETE FROM results WHERE handle = $1").bind(result.handle).execute(&mut *on).await?;
+    query(
         "INSERT INTO results (handle, call_id, owner, total, kept_at_ms) VALUES ($1, $2, $3, $4, $5)",
     )
     .bind(result.handle)
@@ -123,15 +123,13 @@ async fn keep(
     evict(on, result, None, bounds.total_bytes, bounds.count).await?;
     let mut start = 0;
     for part in result.body.chunks(PART_BYTES) {
-        sqlx::query(
-            "INSERT INTO result_parts (handle, start, length, bytes) VALUES ($1, $2, $3, $4)",
-        )
-        .bind(result.handle)
-        .bind(start)
-        .bind(length(part))
-        .bind(part)
-        .execute(&mut *on)
-        .await?;
+        query("INSERT INTO result_parts (handle, start, length, bytes) VALUES ($1, $2, $3, $4)")
+            .bind(result.handle)
+            .bind(start)
+            .bind(length(part))
+            .bind(part)
+            .execute(&mut *on)
+            .await?;
         start += length(part);
     }
     Ok(())
@@ -139,14 +137,14 @@ async fn keep(
 
 /// Deletes the oldest results of an owner, or of all owners, that do not fit beside `newest`.
 async fn evict(
-    on: &mut SqliteConnection,
+    on: &mut Transaction,
     newest: &NewResult<'_>,
     owner: Option<&str>,
     bytes: u64,
     count: u64,
 ) -> Result<(), sqlx::Error> {
     // The new one counts as the newest, whatever the clock says.
-    sqlx::query(
+    query(
         "DELETE FROM results WHERE handle <> $1 AND handle IN (
              SELECT handle FROM (
                  SELECT handle,
@@ -172,7 +170,7 @@ struct ResultChunk {
 }
 
 impl ResultChunk {
-    fn from_row(row: &SqliteRow) -> Result<Option<Self>, sqlx::Error> {
+    fn from_row(row: &Row) -> Result<Option<Self>, sqlx::Error> {
         let Some(start) = row.try_get("start")? else { return Ok(None) };
         Ok(Some(Self { start, bytes: row.try_get("bytes")? }))
     }

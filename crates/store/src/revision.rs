@@ -1,6 +1,7 @@
 //! The catalog revision, which only increases, across all processes and restarts.
 
 use crate::rows::{signed, unsigned};
+use crate::statement::query_scalar;
 use crate::{Store, StoreError};
 
 impl Store {
@@ -8,7 +9,7 @@ impl Store {
     /// the next. The first is 1. A catalog that returns after another one gets a new revision.
     pub async fn revision_for(&self, fingerprint: &str) -> Result<u64, StoreError> {
         let mut write = self.write("take a revision").await?;
-        let revision: i64 = sqlx::query_scalar(
+        let revision: i64 = query_scalar(
             "INSERT INTO catalog_revision (singleton, revision, fingerprint) VALUES (1, 1, $1)
              ON CONFLICT (singleton) DO UPDATE SET
                  revision = catalog_revision.revision
@@ -32,7 +33,7 @@ impl Store {
         published: u64,
     ) -> Result<u64, StoreError> {
         let mut write = self.write("write a revision").await?;
-        let revision: i64 = sqlx::query_scalar(
+        let revision: i64 = query_scalar(
             "INSERT INTO catalog_revision (singleton, revision, fingerprint) VALUES (1, $2, $1)
              ON CONFLICT (singleton) DO UPDATE SET
                  revision = CASE

@@ -4,18 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use sqlx::Row;
-use sqlx::query::Query;
-use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteRow};
 use switchboard_model::{
     CallErrorKind, CallId, CallOutcome, CallRecord, CanonicalName, CheckHook, ContentCheckRecord,
     Era, Face, FoundServer, HttpTransport, JsonText, RecordedCaller, RecordedContent,
     RecordedPolicy, Secret, ServerName, ToolDescriptor,
 };
 
+use crate::row::Row;
+use crate::statement::Statement;
 use crate::{StoredClient, StoredKey, StoredSession};
 
-type Insert<'q> = Query<'q, Sqlite, SqliteArguments>;
+type Insert<'q> = Statement<'q>;
 
 const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
 const FACES: [Face; 4] = [Face::Cli, Face::Http, Face::Mcp, Face::Turn];
@@ -80,16 +79,16 @@ pub(crate) fn bind_contents<'q>(insert: Insert<'q>, record: &'q CallRecord) -> I
     insert.bind(signed(stored))
 }
 
-fn content(row: &SqliteRow, columns: [&str; 3]) -> Result<Option<RecordedContent>, sqlx::Error> {
+fn content(row: &Row, columns: [&str; 3]) -> Result<Option<RecordedContent>, sqlx::Error> {
     let [text, size, cut] = columns;
-    let Some(text) = row.try_get::<Option<String>, _>(text)? else { return Ok(None) };
-    let bytes = unsigned(row.try_get::<Option<i64>, _>(size)?.unwrap_or_default());
-    let is_cut = row.try_get::<Option<i64>, _>(cut)?.unwrap_or_default() != 0;
+    let Some(text) = row.try_get::<Option<String>>(text)? else { return Ok(None) };
+    let bytes = unsigned(row.try_get::<Option<i64>>(size)?.unwrap_or_default());
+    let is_cut = row.try_get::<Option<i64>>(cut)?.unwrap_or_default() != 0;
     Ok(Some(RecordedContent { text, bytes, is_cut }))
 }
 
 /// A record from a row of `calls`.
-pub(crate) fn call_from_row(row: &SqliteRow) -> Result<CallRecord, sqlx::Error> {
+pub(crate) fn call_from_row(row: &Row) -> Result<CallRecord, sqlx::Error> {
     let face: String = row.try_get("face")?;
     let word: String = row.try_get("outcome")?;
     let mut message: Option<String> = row.try_get("message")?;
@@ -101,7 +100,7 @@ pub(crate) fn call_from_row(row: &SqliteRow) -> Result<CallRecord, sqlx::Error> 
         CallOutcome::Failed(CallErrorKind::Internal)
     });
     let shared = |column: &str| -> Result<Option<Arc<str>>, sqlx::Error> {
-        Ok(row.try_get::<Option<&str>, _>(column)?.map(Arc::from))
+        Ok(row.try_get::<Option<&str>>(column)?.map(Arc::from))
     };
     Ok(CallRecord {
         id: CallId(row.try_get("id")?),
@@ -125,8 +124,8 @@ pub(crate) fn call_from_row(row: &SqliteRow) -> Result<CallRecord, sqlx::Error> 
         revision: unsigned(row.try_get("revision")?),
         policy: match shared("policy")? {
             Some(digest) => Some(RecordedPolicy {
-                configured: row.try_get::<Option<String>, _>("configured")?.map(Into::into),
-                mode: row.try_get::<Option<String>, _>("mode")?.map(Into::into),
+                configured: row.try_get::<Option<String>>("configured")?.map(Into::into),
+                mode: row.try_get::<Option<String>>("mode")?.map(Into::into),
                 digest,
             }),
             None => None,
@@ -144,7 +143,7 @@ pub(crate) fn call_from_row(row: &SqliteRow) -> Result<CallRecord, sqlx::Error> 
 }
 
 /// A record from a row of `content_checks`.
-pub(crate) fn check_from_row(row: &SqliteRow) -> Result<ContentCheckRecord, sqlx::Error> {
+pub(crate) fn check_from_row(row: &Row) -> Result<ContentCheckRecord, sqlx::Error> {
     let hook: &str = row.try_get("hook")?;
     let principal: Option<&str> = row.try_get("principal")?;
     Ok(ContentCheckRecord {
@@ -153,7 +152,7 @@ pub(crate) fn check_from_row(row: &SqliteRow) -> Result<ContentCheckRecord, sqlx
         hook: CheckHook::from_word(hook)
             .ok_or_else(|| meaningless(format!("there is no hook {hook:?}")))?,
         verdict: row.try_get("verdict")?,
-        blocked: row.try_get::<i64, _>("blocked")? != 0,
+        blocked: row.try_get::<i64>("blocked")? != 0,
         reason: row.try_get("reason")?,
         principal: principal.map(Arc::from),
         conversation: row.try_get("conversation")?,
@@ -178,7 +177,7 @@ pub(crate) fn bind_tool<'q>(insert: Insert<'q>, tool: &'q ToolDescriptor) -> Ins
 }
 
 /// A descriptor from a row of `remembered_tools`.
-pub(crate) fn tool_from_row(row: &SqliteRow) -> Result<ToolDescriptor, sqlx::Error> {
+pub(crate) fn tool_from_row(row: &Row) -> Result<ToolDescriptor, sqlx::Error> {
     let name: String = row.try_get("name")?;
     let json = |column: &str| -> Result<Option<JsonText>, sqlx::Error> {
         let text: Option<&str> = row.try_get(column)?;
@@ -198,7 +197,7 @@ pub(crate) fn tool_from_row(row: &SqliteRow) -> Result<ToolDescriptor, sqlx::Err
 }
 
 /// A key from a row of `api_keys`.
-pub(crate) fn key_from_row(row: &SqliteRow) -> Result<StoredKey, sqlx::Error> {
+pub(crate) fn key_from_row(row: &Row) -> Result<StoredKey, sqlx::Error> {
     Ok(StoredKey {
         id: row.try_get("id")?,
         name: row.try_get("name")?,
@@ -213,7 +212,7 @@ pub(crate) fn key_from_row(row: &SqliteRow) -> Result<StoredKey, sqlx::Error> {
 }
 
 /// A session from a row of `sessions`.
-pub(crate) fn session_from_row(row: &SqliteRow) -> Result<StoredSession, sqlx::Error> {
+pub(crate) fn session_from_row(row: &Row) -> Result<StoredSession, sqlx::Error> {
     Ok(StoredSession {
         id: row.try_get("id")?,
         kind: row.try_get("kind")?,
@@ -230,7 +229,7 @@ pub(crate) fn session_from_row(row: &SqliteRow) -> Result<StoredSession, sqlx::E
 }
 
 /// A client from a row of `gateway_sessions`.
-pub(crate) fn client_from_row(row: &SqliteRow) -> Result<StoredClient, sqlx::Error> {
+pub(crate) fn client_from_row(row: &Row) -> Result<StoredClient, sqlx::Error> {
     Ok(StoredClient {
         id: row.try_get("id")?,
         kind: row.try_get("kind")?,

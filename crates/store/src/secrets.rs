@@ -1,6 +1,7 @@
 //! Random secrets of a data directory.
 
 use crate::rows::bytes32;
+use crate::statement::{query, query_scalar};
 use crate::{Store, StoreError};
 
 const OPERATION: &str = "read a secret of this installation";
@@ -18,7 +19,7 @@ impl Store {
             .map_err(|source| StoreError::NoRandomness { source: source.into() })?;
         let mut write = self.write(OPERATION).await?;
         // Of two concurrent processes, the second gets the secret of the first.
-        sqlx::query(
+        query(
             "INSERT INTO installation_secrets (name, secret) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING",
         )
         .bind(name)
@@ -27,7 +28,7 @@ impl Store {
         .await
         .map_err(|error| write.fault(error))?;
         let secret: Vec<u8> =
-            sqlx::query_scalar("SELECT secret FROM installation_secrets WHERE name = $1")
+            query_scalar("SELECT secret FROM installation_secrets WHERE name = $1")
                 .bind(name)
                 .fetch_one(write.on())
                 .await
@@ -38,7 +39,7 @@ impl Store {
     }
     async fn known_secret(&self, name: &str) -> Result<Option<[u8; 32]>, StoreError> {
         let secret: Option<Vec<u8>> =
-            sqlx::query_scalar("SELECT secret FROM installation_secrets WHERE name = $1")
+            query_scalar("SELECT secret FROM installation_secrets WHERE name = $1")
                 .bind(name)
                 .fetch_optional(&self.pool)
                 .await

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use sqlx::Row;
-use sqlx::sqlite::SqliteRow;
 use switchboard_model::{ServerName, ToolDescriptor};
 
+use crate::row::Row;
 use crate::rows::{bind_tool, tool_from_row};
+use crate::statement::query;
 use crate::{Store, StoreError};
 
 impl Store {
@@ -19,7 +19,7 @@ impl Store {
         now_ms: i64,
     ) -> Result<(), StoreError> {
         let mut write = self.write("remember tools").await?;
-        sqlx::query(
+        query(
             "INSERT INTO remembered_servers (server, seen_at_ms) VALUES ($1, $2)
              ON CONFLICT (server) DO UPDATE SET seen_at_ms = excluded.seen_at_ms",
         )
@@ -28,13 +28,13 @@ impl Store {
         .execute(write.on())
         .await
         .map_err(|error| write.fault(error))?;
-        sqlx::query("DELETE FROM remembered_tools WHERE server = $1")
+        query("DELETE FROM remembered_tools WHERE server = $1")
             .bind(server.as_str())
             .execute(write.on())
             .await
             .map_err(|error| write.fault(error))?;
         for (position, tool) in (0_i64..).zip(tools) {
-            let insert = sqlx::query(
+            let insert = query(
                 "INSERT INTO remembered_tools
                      (server, position, name, title, description, input_schema, output_schema, annotations, extra)
                  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
@@ -52,13 +52,13 @@ impl Store {
         &self,
     ) -> Result<HashMap<ServerName, Vec<ToolDescriptor>>, StoreError> {
         // One statement sees one state, also while another process replaces a list.
-        let rows: Vec<(String, Option<ToolDescriptor>)> = sqlx::query(
+        let rows: Vec<(String, Option<ToolDescriptor>)> = query(
             "SELECT s.server, t.position, t.name, t.title, t.description, t.input_schema, t.output_schema,
                     t.annotations, t.extra
              FROM remembered_servers s LEFT JOIN remembered_tools t ON t.server = s.server
              ORDER BY s.server, t.position",
         )
-        .try_map(|row: SqliteRow| {
+        .try_map(|row: Row| {
             let listed: Option<i64> = row.try_get("position")?;
             Ok((row.try_get("server")?, listed.map(|_| tool_from_row(&row)).transpose()?))
         })
@@ -81,7 +81,7 @@ impl Store {
             "DELETE FROM remembered_servers WHERE server = $1",
             "DELETE FROM era_verdicts WHERE server = $1",
         ] {
-            sqlx::query(delete)
+            query(delete)
                 .bind(server.as_str())
                 .execute(write.on())
                 .await

@@ -1,8 +1,11 @@
 //! Sessions: their selections, and the tools that each saw last.
 
-use sqlx::QueryBuilder;
-use sqlx::sqlite::{Sqlite, SqliteConnection, SqliteRow};
+use crate::query_builder::QueryBuilder;
+use crate::row::Row;
+use crate::statement::{query, query_scalar};
+use std::collections::BTreeMap;
 
+use crate::backend::Transaction;
 use crate::rows::{session_from_row, signed, unsigned};
 use crate::{Store, StoreError};
 
@@ -56,9 +59,9 @@ impl Store {
 
     /// The session with this id.
     pub async fn session(&self, id: &str) -> Result<Option<StoredSession>, StoreError> {
-        sqlx::query("SELECT * FROM sessions WHERE id = $1")
+        query("SELECT * FROM sessions WHERE id = $1")
             .bind(id)
-            .try_map(|row: SqliteRow| session_from_row(&row))
+            .try_map(|row: Row| session_from_row(&row))
             .fetch_optional(&self.pool)
             .await
             .map_err(|error| self.fault("read a session", error))
@@ -66,14 +69,14 @@ impl Store {
 
     /// The sessions of an owner, or all, oldest first.
     pub async fn sessions(&self, owner: Option<&str>) -> Result<Vec<StoredSession>, StoreError> {
-        let mut query = QueryBuilder::<Sqlite>::new("SELECT * FROM sessions");
+        let mut query = QueryBuilder::new("SELECT * FROM sessions");
         if let Some(owner) = owner {
             query.push(" WHERE owner = ").push_bind(owner);
         }
         query.push(" ORDER BY created_at_ms, id");
         query
             .build()
-            .try_map(|row: SqliteRow| session_from_row(&row))
+            .try_map(|row: Row| session_from_row(&row))
             .fetch_all(&self.pool)
             .await
             .map_err(|error| self.fault("read sessions", error))
@@ -82,7 +85,7 @@ impl Store {
     /// How many sessions of a kind an owner has.
     pub async fn count_sessions(&self, owner: &str, kind: &str) -> Result<u64, StoreError> {
         let count: i64 =
-            sqlx::query_scalar("SELECT COUNT(*) FROM sessions WHERE owner = $1 AND kind = $2")
+            query_scalar("SELECT COUNT(*) FROM sessions WHERE owner = $1 AND kind = $2")
                 .bind(owner)
                 .bind(kind)
                 .fetch_one(&self.pool)
@@ -93,7 +96,7 @@ impl Store {
 
     /// The tools of a snapshot, as a JSON array.
     pub async fn snapshot(&self, digest: &str) -> Result<Option<String>, StoreError> {
-        sqlx::query_scalar("SELECT tools FROM tool_snapshots WHERE digest = $1")
+        query_scalar("SELECT tools FROM tool_snapshots WHERE digest = $1")
             .bind(digest)
             .fetch_optional(&self.pool)
             .await
@@ -119,7 +122,7 @@ impl Store {
         changed_before_ms: i64,
     ) -> Result<u64, StoreError> {
         let mut write = self.write("expire sessions").await?;
-        let expired = sqlx::query(
+        let expired = query(
             "DELETE FROM sessions WHERE kind = $1 AND updated_at_ms < $2
                  AND NOT EXISTS (SELECT 1 FROM gateway_sessions WHERE gateway_sessions.session = sessions.id)",
         )
@@ -127,8 +130,7 @@ impl Store {
         .bind(changed_before_ms)
         .execute(write.on())
         .await
-        .map_err(|error| write.fault(error))?
-        .rows_affected();
+        .map_err(|error| write.fault(error))?;
         write.commit().await?;
         Ok(expired)
     }
@@ -136,55 +138,60 @@ impl Store {
     /// Deletes snapshots that no session refers to, and returns their number.
     pub async fn prune_snapshots(&self) -> Result<u64, StoreError> {
         let mut write = self.write("forget snapshots").await?;
-        let pruned = sqlx::query(
+        let pruned = query(
             "DELETE FROM tool_snapshots WHERE NOT EXISTS
                  (SELECT 1 FROM sessions WHERE sessions.snapshot = tool_snapshots.digest)",
         )
         .execute(write.on())
         .await
-        .map_err(|error| write.fault(error))?
-        .rows_affected();
+        .map_err(|error| write.fault(error))?;
         write.commit().await?;
         Ok(pruned)
     }
 }
 
+/// The last entry for each key, in the order of the keys. One statement of `PostgreSQL` may write a row only once, and
+/// replicas that lock rows in one order do not wait for each other in a circle.
+pub(crate) fn last_of_each<'a, T>(entries: &'a [T], key: impl Fn(&'a T) -> &'a str) -> Vec<&'a T> {
+    let last: BTreeMap<&str, &T> = entries.iter().map(|entry| (key(entry), entry)).collect();
+    last.into_values().collect()
+}
+
 pub(crate) async fn put_sessions(
-    on: &mut SqliteConnection,
+    on: &mut Transaction,
     sessions: &[StoredSession],
     snapshots: &[SessionSnapshot],
 ) -> Result<(), sqlx::Error> {
     for snapshot in snapshots {
         put_snapshot(&mut *on, snapshot).await?;
     }
-    for some in sessions.chunks(ROWS_AT_ONCE) {
+    let last = last_of_each(sessions, |session| session.id.as_str());
+    for some in last.chunks(ROWS_AT_ONCE) {
         put_rows(&mut *on, some).await?;
     }
     Ok(())
 }
 
 pub(crate) async fn delete_sessions(
-    on: &mut SqliteConnection,
+    on: &mut Transaction,
     ids: &[String],
 ) -> Result<u64, sqlx::Error> {
     let mut deleted = 0;
+    let ids = last_of_each(ids, String::as_str);
     for some in ids.chunks(ROWS_AT_ONCE) {
-        let mut delete = QueryBuilder::<Sqlite>::new("DELETE FROM sessions WHERE id IN (");
-        let mut listed = delete.separated(", ");
+        let mut delete = QueryBuilder::new("DELETE FROM sessions WHERE id IN (");
+        let mut listed = delete.separated();
         for id in some {
-            listed.push_bind(id);
+            listed.push_bind(id.as_str());
         }
         delete.push(")");
-        deleted += delete.build().execute(&mut *on).await?.rows_affected();
+        deleted += delete.build().execute(&mut *on).await?;
     }
     Ok(deleted)
 }
 
-async fn put_snapshot(
-    on: &mut SqliteConnection,
-    snapshot: &SessionSnapshot,
-) -> Result<(), sqlx::Error> {
-    sqlx::query(
+async fn put_snapshot(on: &mut Transaction, snapshot: &SessionSnapshot) -> Result<(), sqlx::Error> {
+    query(
         "INSERT INTO tool_snapshots (digest, tools) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING",
     )
     .bind(&snapshot.digest)
@@ -194,12 +201,12 @@ async fn put_snapshot(
     .map(drop)
 }
 
-async fn put_rows(on: &mut SqliteConnection, some: &[StoredSession]) -> Result<(), sqlx::Error> {
-    let mut insert = QueryBuilder::<Sqlite>::new(
+async fn put_rows(on: &mut Transaction, some: &[&StoredSession]) -> Result<(), sqlx::Error> {
+    let mut insert = QueryBuilder::new(
         "INSERT INTO sessions (id, kind, owner, title, provider, model, state, tools_revision, snapshot, created_at_ms,
              updated_at_ms) ",
     );
-    insert.push_values(some, |mut row, session| {
+    insert.push_values(some, |row, session| {
         row.push_bind(&session.id)
             .push_bind(&session.kind)
             .push_bind(&session.owner)

@@ -3,6 +3,7 @@
 use switchboard_model::FoundServer;
 
 use crate::rows::{found_servers_from_json, found_servers_json};
+use crate::statement::{query, query_scalar};
 use crate::{Store, StoreError};
 
 /// How many sources are remembered. A source that was removed from the configuration keeps its row until then.
@@ -21,7 +22,7 @@ impl Store {
         now_ms: i64,
     ) -> Result<(), StoreError> {
         let mut write = self.write("remember the servers of a source").await?;
-        sqlx::query(
+        query(
             "INSERT INTO source_servers (source, fingerprint, servers, seen_at_ms) VALUES ($1, $2, $3, $4)
              ON CONFLICT (source) DO UPDATE SET fingerprint = excluded.fingerprint, servers = excluded.servers,
                  seen_at_ms = excluded.seen_at_ms",
@@ -33,7 +34,7 @@ impl Store {
         .execute(write.on())
         .await
         .map_err(|error| write.fault(error))?;
-        let prune = sqlx::query(PRUNE).bind(MOST_SOURCES);
+        let prune = query(PRUNE).bind(MOST_SOURCES);
         prune.execute(write.on()).await.map_err(|error| write.fault(error))?;
         write.commit().await
     }
@@ -45,7 +46,7 @@ impl Store {
         source: &str,
         fingerprint: &str,
     ) -> Result<Option<Vec<FoundServer>>, StoreError> {
-        let servers: Option<String> = sqlx::query_scalar(
+        let servers: Option<String> = query_scalar(
             "SELECT servers FROM source_servers WHERE source = $1 AND fingerprint = $2",
         )
         .bind(source)

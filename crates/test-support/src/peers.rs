@@ -77,6 +77,20 @@ pub fn agent365_tooling() -> PathBuf {
     workspace().join("e2e/agent365/tooling.py")
 }
 
+/// A program of `e2e/apps`, such as `openai_app.py`: an app with the library of a model provider. It takes the address of the
+/// board, a key, the address of the fake backends, and the name of a case if not all are to run.
+pub fn app(name: &str) -> Command {
+    let file = workspace().join("e2e/apps").join(name);
+    assert!(file.is_file(), "there is no {}", file.display());
+    let is_python = file.extension().is_some_and(|extension| extension == "py");
+    let mut command = Command::new(if is_python { python() } else { node() });
+    command.arg(file);
+    command.env("PYTHONPATH", present(apps_directory().join("python")));
+    command.env("PYTHONDONTWRITEBYTECODE", "1");
+    command.env("APPS_NPM", present(apps_directory().join("npm")));
+    command
+}
+
 /// The program of the linter for the API document; run it with [`node`].
 pub fn api_linter() -> PathBuf {
     present_checker(api_directory().join("npm/node_modules/@redocly/cli/bin/cli.js"))
@@ -153,6 +167,10 @@ fn trustgraph_directory() -> PathBuf {
 fn agent365_directory() -> PathBuf {
     env::var_os("E2E_AGENT365_DIR")
         .map_or_else(|| workspace().join(".tools/agent365"), PathBuf::from)
+}
+
+fn apps_directory() -> PathBuf {
+    env::var_os("E2E_APPS_DIR").map_or_else(|| workspace().join(".tools/apps"), PathBuf::from)
 }
 
 fn api_directory() -> PathBuf {

@@ -41,7 +41,12 @@ switchboard:
     fn a_tool_is_named_by_its_id_its_name_or_its_server() {
         let file = SourceFile { name: "a.yaml", directory: Path::new("."), text: TEXT };
         let read_secret = |_: &Path| Err(std::io::ErrorKind::NotFound.into());
-        let loaded = load(&ConfigInput { file: Some(file), env: &[], read_secret: &read_secret });
+        let loaded = load(&ConfigInput {
+            file: Some(file),
+            env: &[],
+            read_secret: &read_secret,
+            read_keyring: None,
+        });
         let plan = loaded.unwrap_or_else(|problems| panic!("{problems}")).plan;
         for (name, expected) in [
             ("balance-tool", "bank.balance"),

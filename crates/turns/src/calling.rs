@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use switchboard_chat::{Block, Reply, ToolCall, ToolReturn, TurnEvent};
+use switchboard_chat::{ToolCall, ToolReturn, TurnEvent};
 use switchboard_model::{CallErrorKind, Caller};
-use switchboard_render::Rendering;
 use switchboard_runtime::{CachedView, CheckedConversation};
 use switchboard_sessions::{Session, SessionCall, SessionReply, SessionService};
 use switchboard_view::{MetaTool, Scope};
@@ -32,20 +31,6 @@ pub(crate) struct ShownTools {
     pub(crate) view: Arc<CachedView>,
     /// The scope of the turn now, which may be narrower.
     pub(crate) scope: Arc<Scope>,
-}
-
-/// Restores the tools' own argument names in a reply's calls, where the model was shown other ones.
-pub(crate) fn restore_arguments(reply: &mut Reply, shown: &Rendering) {
-    for block in &mut reply.content {
-        let Block::ToolCall(call) = block else { continue };
-        let tool = shown.tool(&call.name);
-        let Some(map) = tool.and_then(|tool| tool.arguments.as_ref()) else { continue };
-        let restored = map.restore(call.arguments.clone());
-        if restored != call.arguments {
-            let written = std::mem::replace(&mut call.arguments, restored);
-            call.origin.get_or_insert_default().arguments = Some(written);
-        }
-    }
 }
 
 /// Runs a call under the current rights of the session and of the caller that began the turn, if the model was shown

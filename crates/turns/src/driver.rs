@@ -20,6 +20,7 @@ use switchboard_telemetry::{end_model_span, model_answered, model_span, turn_end
 use switchboard_view::ToolGroups;
 use switchboard_wire::{
     ModelRequest, ReactReader, Tools, react_messages, refuses_json_schema, refuses_tools,
+    restore_arguments,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::task::{self, JoinError, JoinSet};
@@ -61,6 +62,7 @@ pub(crate) struct Driver {
     pub(crate) groups: ToolGroups,
     /// The number of messages before the turn.
     pub(crate) before: usize,
+    pub(crate) began: Instant,
     pub(crate) epoch: Option<ToolEpoch>,
     pub(crate) stop: CancellationToken,
     pub(crate) state: DriverState,
@@ -292,7 +294,7 @@ impl Driver {
         match event {
             TurnEvent::Error { error } => self.state.error = Some(error.clone()),
             TurnEvent::Done { status, stop, usage, .. } => {
-                turn_ended(status.as_str());
+                turn_ended(status.as_str(), self.began.elapsed());
                 let messages = self.turn.messages().get(self.before..).unwrap_or_default();
                 let end = TurnEnd {
                     status: *status,
@@ -563,7 +565,7 @@ impl Driver {
                 let Some(request) = self.state.request.take() else { return };
                 request.ended("ok", reply.usage);
                 let shown = self.state.listed.as_ref().unwrap_or(&request.tools.newest);
-                calling::restore_arguments(reply, shown);
+                restore_arguments(reply, shown);
                 let took = u64::try_from(request.asked_at.elapsed().as_millis());
                 reply.latency_ms = took.ok();
                 reply.source = Some(request.source);

@@ -19,10 +19,11 @@ use switchboard_runtime::{Board, CallRequest, CheckSubject, ToolChoice};
 use switchboard_view::Entry;
 use switchboard_wire::{
     ModelRequest, ReactReader, Tools, react_messages, refuses_json_schema, refuses_tools,
+    restore_arguments,
 };
 use tokio::task::JoinSet;
 
-use crate::calling::{Called, restore_arguments};
+use crate::calling::Called;
 use crate::checked_history;
 use crate::model_check::ModelCheck;
 use crate::observation;

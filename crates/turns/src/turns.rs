@@ -273,6 +273,7 @@ impl Turns {
             wanted,
             groups,
             before,
+            began: Instant::now(),
             epoch,
             stop: self.stop.clone(),
             state: DriverState::default(),

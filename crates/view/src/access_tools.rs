@@ -123,25 +123,48 @@ pub(crate) fn grant_unlisted(rules: &AccessRules, tool: &CatalogTool, is_read_on
     rules.iter().any(|rule| RulePatterns::of(rule).grant(tool, is_read_only, false))
 }
 
-/// Whether rules grant a server as a whole, whose tools are not known: `sets` are its toolsets.
+/// Whether rules grant a server as a whole, whose tools are not known: `sets` are its toolsets. No server is known to be
+/// read-only as a whole.
 pub(crate) fn grant_server(rules: &AccessRules, server: &ServerName, sets: &[&str]) -> bool {
     rules.iter().any(|rule| has_server(rule, server, sets))
 }
 
-fn has_server(rule: &AccessRule, server: &ServerName, sets: &[&str]) -> bool {
-    let means_it = |pattern: &String| {
-        *pattern == "*"
-            || pattern.strip_suffix(".*").is_some_and(|name| name == server.as_str() || name == "*")
+/// Whether rules may grant a tool of a server whose tools are not known: they grant the server as a whole, or one of its
+/// tools by name.
+pub(crate) fn may_grant_of_server(rules: &AccessRules, server: &ServerName, sets: &[&str]) -> bool {
+    let names_tool = |pattern: &String| {
+        let name = pattern.split_once('.').map(|(name, _)| name);
+        name.is_some_and(|name| WildMatch::new(name).matches(server.as_str()))
     };
-    let is_granted = match (&rule.toolsets, &rule.tools) {
+    rules.iter().any(|rule| {
+        let is_granted =
+            means_whole(rule, server, sets) || rule.tools.iter().flatten().any(names_tool);
+        is_granted && !denies_whole(rule, server)
+    })
+}
+
+fn has_server(rule: &AccessRule, server: &ServerName, sets: &[&str]) -> bool {
+    means_whole(rule, server, sets) && !rule.read_only && !denies_whole(rule, server)
+}
+
+fn means_whole(rule: &AccessRule, server: &ServerName, sets: &[&str]) -> bool {
+    match (&rule.toolsets, &rule.tools) {
         (None, None) => true,
         (named, tools) => {
             named.iter().flatten().any(|name| sets.contains(&name.as_str()))
-                || tools.iter().flatten().any(means_it)
+                || tools.iter().flatten().any(|pattern| is_every_tool(pattern, server))
         }
-    };
-    // No server is known to be read-only as a whole.
-    is_granted && !rule.read_only && !rule.deny_tools.iter().any(means_it)
+    }
+}
+
+fn denies_whole(rule: &AccessRule, server: &ServerName) -> bool {
+    rule.deny_tools.iter().any(|pattern| is_every_tool(pattern, server))
+}
+
+/// Whether a pattern means all tools of a server.
+fn is_every_tool(pattern: &str, server: &ServerName) -> bool {
+    let name = pattern.strip_suffix(".*");
+    pattern == "*" || name.is_some_and(|name| name == server.as_str() || name == "*")
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use switchboard_model::{AccessRule, AccessRules, ExposureMode, ServerName};
 
 use crate::view::tests::{ALL_SETS, exposure, index, owned, server, unreachable, view_in};
-use crate::{ListEra, Scope, ScopeFault};
+use crate::{ListEra, Scope, ScopeFault, ToolGroups};
 
 const ALL: [&str; 7] = [
     "market.getQuote",
@@ -112,6 +112,49 @@ fn what_is_not_granted_cannot_be_named() {
         fault(vec![sets(&["quotes"])], None, &["notes"]),
         Some(ScopeFault::UnknownToolset { name, known }),
     );
+}
+
+#[test]
+fn a_server_whose_tools_are_not_known_may_have_granted_ones() {
+    let index = index(|plan| plan.servers.push(server("silent")));
+    let deny = |rule: AccessRule, denied: &str| AccessRule { deny_tools: owned(&[denied]), ..rule };
+    for (rule, server, may) in [
+        (AccessRule::ALL, "silent", true),
+        (sets(&["silent"]), "silent", true),
+        (sets(&["quotes"]), "silent", false),
+        (tools(&["silent.one"]), "silent", true),
+        (tools(&["*.one"]), "silent", true),
+        (tools(&["sil*.one"]), "silent", true),
+        (tools(&["silent2.one"]), "silent", false),
+        (tools(&["one"]), "silent", false),
+        (tools(&[]), "silent", false),
+        (rule(|rule| rule.read_only = true), "silent", true),
+        (deny(tools(&["silent.one"]), "silent.*"), "silent", false),
+        (deny(tools(&["silent.one"]), "silent.two"), "silent", true),
+        (tools(&["market.getQuote"]), "market", true),
+        (tools(&["market.nothing"]), "market", false),
+    ] {
+        let rules = Arc::new(AccessRules::new(vec![rule]));
+        assert_eq!(index.may_grant_of_server(&rules, &ServerName::new(server)), may, "{rules:?}");
+    }
+}
+
+#[test]
+fn a_scope_of_access_alone_has_no_other_restriction() {
+    let narrowed = scope(vec![tools(&["x"])]);
+    assert!(Scope::default().is_access_alone() && narrowed.is_access_alone());
+    let text = || Some("x".to_owned());
+    for more in [
+        Scope { agent: text(), ..narrowed.clone() },
+        Scope { server: text(), ..narrowed.clone() },
+        Scope { toolsets: vec![owned(&["x"])], ..narrowed.clone() },
+        Scope { tools: vec![Vec::new()], ..narrowed.clone() },
+        Scope { read_only: true, ..narrowed.clone() },
+        Scope { dynamic: true, ..narrowed.clone() },
+        Scope { groups: Some(ToolGroups::default()), ..narrowed },
+    ] {
+        assert!(!more.is_access_alone(), "{more:?}");
+    }
 }
 
 fn some_rule() -> impl Strategy<Value = AccessRule> {

@@ -8,7 +8,9 @@ use switchboard_model::{
 };
 use switchboard_registry::{Catalog, CatalogTool};
 
-use crate::access_tools::{AccessCache, AccessTools, grant_server, grant_unlisted};
+use crate::access_tools::{
+    AccessCache, AccessTools, grant_server, grant_unlisted, may_grant_of_server,
+};
 use crate::agent_tools::AgentTools;
 use crate::names::{Named, expose_among, expose_names};
 use crate::search::{Hit, Search};
@@ -212,10 +214,21 @@ impl Index {
             return entries
                 .any(|(at, entry)| entry.tool.name.server() == server && granted.has(at));
         }
+        grant_server(rules, server, &self.sets_of(server))
+    }
+
+    /// Whether rules grant a tool of a server, or, while none is known, may grant one.
+    pub fn may_grant_of_server(&self, rules: &Arc<AccessRules>, server: &ServerName) -> bool {
+        if self.has_server(server) {
+            return self.grants_server(rules, server);
+        }
+        may_grant_of_server(rules, server, &self.sets_of(server))
+    }
+
+    /// The names of the toolsets that a server belongs to.
+    fn sets_of(&self, server: &ServerName) -> Vec<&str> {
         let has_it = |set: &&Toolset| set.servers.contains(server);
-        let sets: Vec<_> =
-            self.toolsets.iter().filter(has_it).map(|set| set.name.as_str()).collect();
-        grant_server(rules, server, &sets)
+        self.toolsets.iter().filter(has_it).map(|set| set.name.as_str()).collect()
     }
 
     /// The toolsets that policy permits and that all these rules show.

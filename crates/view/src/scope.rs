@@ -82,6 +82,13 @@ impl Scope {
         Arc::new(Self { access: access.to_vec(), ..Self::clone(self) })
     }
 
+    /// Whether nothing restricts the scope but the access of the caller, if anything does.
+    pub fn is_access_alone(&self) -> bool {
+        let Self { agent, server, toolsets, tools, read_only, dynamic, access: _, groups } = self;
+        let is_named = agent.is_some() || server.is_some() || groups.is_some();
+        !is_named && toolsets.is_empty() && tools.is_empty() && !read_only && !dynamic
+    }
+
     /// Checks that the named server and toolsets exist and that the configuration exposes them.
     pub fn check(
         &self,

@@ -12,11 +12,10 @@ use std::time::Duration;
 use serde_json::Value;
 use switchboard_chat::{
     Block, FaultKind, Message, ModelEvent, ModelFault, Part, Reply, Said, Stop, ToolCall,
-    ToolReturn, Usage,
+    ToolReturn, Usage, pieces,
 };
 use switchboard_render::{RenderedTool, Rendering};
 
-use crate::outcome::pieces;
 use crate::{ModelRequest, accumulator};
 use order::{Order, orders};
 

@@ -7,7 +7,6 @@
 
 mod accumulator;
 mod anthropic;
-mod attachment;
 mod borrowed;
 mod call_ids;
 mod demo;
@@ -15,15 +14,16 @@ mod dispatch;
 #[cfg(test)]
 mod dispatch_tests;
 mod gemini;
+mod model_list;
 mod model_request;
 mod name;
 #[cfg(test)]
 mod official;
 mod openai;
-mod outcome;
 mod parser;
 mod react;
 mod refusal;
+mod restored_arguments;
 mod retry_after;
 #[cfg(test)]
 mod samples;
@@ -39,9 +39,12 @@ use switchboard_model::ProviderKind;
 
 pub use demo::{Beat, demo};
 pub use dispatch::{fault, request};
+pub use model_list::{ListedModel, models, models_path};
 pub use model_request::{Answer, ModelRequest, ToolChange, Tools, WireRequest};
 pub use parser::{Limits, Parser};
 pub use react::{REACT_STOP, ReactReader, react_messages, refuses_stop, refuses_tools};
+pub use restored_arguments::restore_arguments;
+pub use sse::{SseDecoder, TooLarge};
 
 /// Whether the model binds its encrypted thinking to everything before it. If an earlier message changes, the thinking
 /// must not be sent back.

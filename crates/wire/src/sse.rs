@@ -7,7 +7,7 @@ use memchr::memchr2;
 
 /// Decodes events. Comments, ids and retry times are skipped.
 #[derive(Debug, Default)]
-pub(crate) struct SseDecoder {
+pub struct SseDecoder {
     /// The incomplete last line.
     line: Vec<u8>,
     /// The data of the current event, unless it is a single line of the current chunk.
@@ -23,7 +23,7 @@ pub(crate) struct SseDecoder {
 
 /// An event exceeds the maximum size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TooLarge;
+pub struct TooLarge;
 
 /// The parsed content of a line.
 enum Line<'a> {
@@ -34,13 +34,14 @@ enum Line<'a> {
 }
 
 impl SseDecoder {
-    pub(crate) fn new(most: usize) -> Self {
+    /// A decoder for events of at most `most` bytes.
+    pub fn new(most: usize) -> Self {
         Self { most, ..Self::default() }
     }
 
     /// Decodes a chunk and calls `on` with the name (may be empty) and data of every complete event. `on` returns
     /// whether to continue.
-    pub(crate) fn feed(
+    pub fn feed(
         &mut self,
         mut bytes: &[u8],
         mut on: impl FnMut(&[u8], &[u8]) -> bool,
@@ -92,7 +93,7 @@ impl SseDecoder {
     }
 
     /// Passes on the last event if the stream ended without the final blank line; it may be incomplete.
-    pub(crate) fn finish(&mut self, mut on: impl FnMut(&[u8], &[u8]) -> bool) {
+    pub fn finish(&mut self, mut on: impl FnMut(&[u8], &[u8]) -> bool) {
         let held = std::mem::take(&mut self.line);
         if let Line::Data(data) = read(&held) {
             self.push(data);

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
-use switchboard_chat::{Message, Reply, Source, ToolCall, ToolReturn};
+use switchboard_chat::{Message, Reply, Source, ToolCall, ToolReturn, attachment};
 
-use crate::{ModelRequest, Tools, attachment};
+use crate::{ModelRequest, Tools};
 
 /// User message before a conversation that begins with a reply: providers require a user message first.
 pub(crate) const OPENING: &str = "(The conversation begins with what you said.)";

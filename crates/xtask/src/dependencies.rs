@@ -17,6 +17,8 @@ const LICENCES: &[&str] = &[
     "BSD-3-Clause",
     "BSL-1.0",
     "CC0-1.0",
+    // The list of root certificates in webpki-roots.
+    "CDLA-Permissive-2.0",
     "ISC",
     "LLVM-exception",
     "MIT",

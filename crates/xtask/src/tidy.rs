@@ -22,9 +22,9 @@ const LEVELS: &[&[&str]] = &[
     &["view", "render", "trustgraph", "outbound", "store"],
     &["oauth", "agent365"],
     &["mcp-client", "discovery"],
-    &["auth", "runtime", "wire"],
-    &["sessions", "providers"],
-    &["mcp-server", "turns"],
+    &["auth", "runtime", "wire", "splice"],
+    &["sessions", "providers", "translate"],
+    &["mcp-server", "turns", "inject"],
     &["http"],
     &["cli"],
 ];
@@ -52,6 +52,8 @@ pub const PURE_CRATES: &[&str] = &[
     "render",
     "trustgraph",
     "wire",
+    "splice",
+    "translate",
 ];
 const IMPURE_DEPENDENCIES: &[&str] =
     &["tokio", "reqwest", "rmcp", "sqlx", "axum", "tracing", "notify", "uuid"];

@@ -14,10 +14,48 @@ pub struct SourceFile {
 }
 
 /// Names that may have several definitions, each with the reason.
-pub const SHARED_TYPE_NAMES: &[(&str, &str)] = &[(
-    "BodyChunk",
-    "the same alias twice: http serves any MCP endpoint and does not depend on mcp-server",
-)];
+pub const SHARED_TYPE_NAMES: &[(&str, &str)] = &[
+    ("Answer", "private to each of the modules"),
+    (
+        "BodyChunk",
+        "the same alias twice: http serves any MCP endpoint and does not depend on mcp-server",
+    ),
+    ("Book", "private to each of the modules"),
+    ("ChatAnswer", "private to each of the modules"),
+    (
+        "Failure",
+        "the end of a command, and the end of an app's turn: neither crate knows the other",
+    ),
+    ("Leased", "private to each of the modules"),
+    ("Members", "private to each of the modules"),
+    (
+        "Message",
+        "a message of a conversation, and the one of an app's request, which is private to its module",
+    ),
+    ("OpenBlock", "private to each of the modules"),
+    ("Operation", "private to each of the modules"),
+    ("Part", "a part of a message, and the one of Gemini's format, which is private to its module"),
+    (
+        "PassedRequest",
+        "a request passed on to a server, and one passed on to a provider: neither crate knows the other",
+    ),
+    ("Place", "the place of a fault in a history, and a private type of a stream"),
+    ("Reading", "private to each of the modules"),
+    ("Refusal", "of a credential, and of an app's request in the words of its API"),
+    ("Refused", "private to each of the modules"),
+    ("Round", "private to each of the modules"),
+    (
+        "SessionCall",
+        "a call by a session, and a call of a session's tool in an app's turn: splice knows no sessions",
+    ),
+    (
+        "SessionTools",
+        "the tools of a session in the API, and those that splice adds to an app's request",
+    ),
+    ("Target", "private to each of the modules"),
+    ("Value", "private to each of the modules"),
+    ("Wanted", "private to each of the modules"),
+];
 
 /// Crates that run, measure or check the product.
 const OUTSIDE: &[&str] =
@@ -28,8 +66,16 @@ const TEST_FILES: &[&str] = &["tests.rs", "test_support.rs", "samples.rs"];
 
 /// The JSON types of the providers. The formats use the same words (`Content`, `Tool`) for different shapes, so these
 /// modules may repeat each other's names, but no name from elsewhere.
-const PROVIDER_FORMATS: &[&str] =
-    &["crates/wire/src/anthropic", "crates/wire/src/gemini", "crates/wire/src/openai"];
+const PROVIDER_FORMATS: &[&str] = &[
+    "crates/splice/src/chat",
+    "crates/splice/src/gemini",
+    "crates/splice/src/messages",
+    "crates/splice/src/responses",
+    "crates/translate/src",
+    "crates/wire/src/anthropic",
+    "crates/wire/src/gemini",
+    "crates/wire/src/openai",
+];
 
 /// The sources of the product among `files`, without tests.
 pub fn production_sources(root: &Path, files: &[String]) -> Vec<SourceFile> {

@@ -69,7 +69,7 @@ async fn neither_the_store_nor_debug_output_has_the_key() {
     let plain_hash = *blake3::hash(made.key.expose().as_bytes()).as_bytes();
     assert_ne!(store.key_hashes().await.unwrap()[0].1, plain_hash, "the hash is keyed");
     store.close().await;
-    let bytes = std::fs::read(store.file()).unwrap();
+    let bytes = std::fs::read(store.file().unwrap()).unwrap();
     assert!(!bytes.windows(secret.len()).any(|some| some == secret.as_bytes()));
 }
 

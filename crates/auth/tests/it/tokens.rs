@@ -51,6 +51,7 @@ async fn every_accepted_algorithm_opens_the_door() {
             name: None,
             identity: Arc::new(Identity {
                 subject: Some("ana".into()),
+                scopes: Some("mcp:use".into()),
                 ..Identity::of(format!("jwt:{ISSUER}|ana").into())
             }),
             access: LiveAccess::default(),
@@ -169,6 +170,7 @@ async fn a_person_is_the_same_in_all_programs() {
             email: email.map(Into::into),
             name: name.map(Into::into),
             key: None,
+            scopes: Some("mcp:use".into()),
         };
         assert_eq!(*admitted.identity, wanted, "{changes}");
     }

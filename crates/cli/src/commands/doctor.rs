@@ -13,11 +13,11 @@ use futures::stream::FuturesOrdered;
 use owo_colors::OwoColorize;
 use serde::Serialize;
 use switchboard_config::Loaded;
-use switchboard_http::source_list;
+use switchboard_http::{load_tls, source_list};
 use switchboard_mcp_client::ConnectOptions;
 use switchboard_model::{
-    FailurePolicy, Plan, ProviderKind, QuarantinedTool, ServerName, ServerPlan, Sharing,
-    UpstreamToolList, redact_url, render_duration,
+    FailurePolicy, Plan, ProviderKind, QuarantinedTool, ServerName, ServerPlan, Sharing, StorePlan,
+    TlsPlan, UpstreamToolList, redact_url, render_duration,
 };
 use switchboard_providers::{ProviderInfo, ProviderOrigin, Providers};
 use switchboard_runtime::{
@@ -31,7 +31,10 @@ use super::check::toolset_warnings;
 use crate::args::Globals;
 use crate::data_dir::data_directory;
 use crate::discovered::discover;
-use crate::embedded::{config_source, end_board, open_store_with, own_program, sign_ins};
+use crate::embedded::{
+    config_source, end_board, open_planned_store, open_store_with, own_program, sign_ins,
+    store_settings,
+};
 use crate::failure::{EXIT_START, Failure};
 use crate::output::Output;
 use crate::server_accounts::ServerAccounts;
@@ -39,6 +42,9 @@ use crate::single_connection::{NotConnected, connect};
 
 /// The connect timeout in the admission check for servers that could not be reached before.
 const SECOND_LOOK: Duration = Duration::from_secs(1);
+
+/// The hint for a certificate that is not valid.
+const RENEW: &str = "renew the certificate, or correct the clock of this machine";
 
 /// The result of one check.
 #[derive(Debug, Serialize)]
@@ -85,8 +91,11 @@ pub(crate) async fn run(globals: &Globals, output: Output) -> Result<ExitCode, F
 /// Checks the local configuration and everything that a start with it needs.
 async fn look_here(globals: &Globals) -> Result<Vec<Finding>, Failure> {
     let (mut findings, loaded) = look_at_configuration(globals);
-    findings.push(look_at_store(globals).await);
+    // A configuration that cannot be loaded does not say where the data is.
+    let store = loaded.as_ref().map(|loaded| loaded.plan.store.clone()).unwrap_or_default();
+    findings.push(look_at_store(globals, &store).await);
     if let Some(loaded) = loaded {
+        findings.extend(loaded.plan.tls.as_ref().map(look_at_certificate));
         let discovered = discover(globals, &loaded).await;
         let plan = &discovered.plan;
         let list = source_list(&discovered.sources, plan, &discovered.left_out);
@@ -126,6 +135,21 @@ fn show(finding: &Finding, output: Output) {
     }
 }
 
+fn look_at_certificate(tls: &TlsPlan) -> Finding {
+    match load_tls(tls) {
+        Ok(loaded) if loaded.validity.is_well() => {
+            Finding::well("certificate", loaded.validity.to_string())
+        }
+        Ok(loaded) if loaded.validity.is_now() => {
+            Finding::warning("certificate", format!("{}; renew it", loaded.validity))
+        }
+        Ok(loaded) => Finding::ill("certificate", loaded.validity.to_string(), Some(RENEW.into())),
+        Err(error) => {
+            Finding::ill("certificate", error.to_string(), error.hint().map(str::to_owned))
+        }
+    }
+}
+
 fn look_at_configuration(globals: &Globals) -> (Vec<Finding>, Option<Loaded>) {
     let source = config_source(globals);
     let subject = source.path().map_or_else(
@@ -149,15 +173,19 @@ fn look_at_configuration(globals: &Globals) -> (Vec<Finding>, Option<Loaded>) {
     }
 }
 
-async fn look_at_store(globals: &Globals) -> Finding {
-    let directory = data_directory(globals.data_dir.clone());
-    let subject = format!("store {}", directory.display());
-    match Store::open(&directory).await {
+async fn look_at_store(globals: &Globals, plan: &StorePlan) -> Finding {
+    let place = match store_settings(plan).map(|settings| settings.location()) {
+        Some(Ok(location)) => location.to_string(),
+        Some(Err(_)) => "of `store.url`".into(),
+        None => data_directory(globals.data_dir.clone()).display().to_string(),
+    };
+    let subject = format!("store {place}");
+    match open_planned_store(globals, plan).await {
         Ok(store) => {
             store.close().await;
             Finding::well(subject, "opens")
         }
-        Err(error) => Finding::ill(subject, error.to_string(), error.hint()),
+        Err(error) => Finding::ill(subject, error.with_cause(), error.hint()),
     }
 }
 

@@ -10,13 +10,15 @@ use serde_json::json;
 use switchboard_api::ServerView;
 use switchboard_auth::Gatekeeper;
 use switchboard_discovery::Discovery;
-use switchboard_http::{BoardPlace, HostPolicy, ServeOptions, is_loopback, present};
+use switchboard_http::{
+    BoardPlace, HostPolicy, ServeOptions, ServerCertificate, is_loopback, present,
+};
 use switchboard_mcp_server::Gateway;
-use switchboard_model::{AccountScope, Plan};
+use switchboard_model::{AccountScope, Plan, TlsPlan};
 use switchboard_runtime::{Board, LiveConfig, Memory, follow_discovery, watch_config};
 use switchboard_sessions::SessionService;
 use switchboard_store::Store;
-use switchboard_telemetry::install_metrics;
+use switchboard_telemetry::{MetricsPage, build_info, install_metrics};
 use switchboard_turns::Turns;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -34,6 +36,7 @@ use crate::failure::Failure;
 use crate::file_limit;
 use crate::mcp_endpoint::GatewayEndpoint;
 use crate::output::{Output, cell};
+use crate::version;
 
 /// Maximum number of bytes of an error in the table of servers; `server list` shows the whole text.
 const LONGEST_ERROR: usize = 300;
@@ -44,7 +47,7 @@ pub(crate) async fn run(
     output: Output,
 ) -> Result<ExitCode, Failure> {
     file_limit::raise();
-    let metrics = install_metrics();
+    let metrics = metrics_of_this_version();
     let loaded = load_config(globals, output)?;
     let plan = loaded.plan.clone();
     // Checked before any server is connected: an unknown toolset prevents the start.
@@ -54,10 +57,12 @@ pub(crate) async fn run(
     let is_wide = !is_loopback(&wanted.listen);
     protect_sign_ins(&plan, &store, is_wide)?;
     find_sign_in_pages(&plan, is_wide)?;
+    let tls = plan.tls.as_ref().map(certificate).transpose()?;
     let listener = listen(wanted.listen, &gatekeeper).await?;
     let address = listener.local_addr().map_err(|error| Failure::start(error.to_string()))?;
     let tasks = TaskTracker::new();
-    let stop = stop_on_signals(&tasks)?;
+    let asked = stop_on_signals(&tasks)?;
+    let stop = CancellationToken::new();
     let exposure = wanted.exposure.rule();
     let starting = open_board(plan.clone(), store.clone(), Memory::Keep, exposure).await?;
     let board = starting.board().clone();
@@ -67,7 +72,9 @@ pub(crate) async fn run(
     let gateway = Gateway::start(sessions.clone());
     let (place, drain) = (BoardPlace::default(), Duration::from_secs(wanted.drain));
     let hosts = host_policy(&plan, is_wide);
-    let options = ServeOptions { board: place.clone(), metrics, hosts, gatekeeper, drain };
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let options = ServeOptions { board: place.clone(), metrics, hosts, gatekeeper, tls, drain };
+    tasks.spawn(announce_stop(asked, wanted.shutdown_delay, place.clone(), stop.clone()));
     // The HTTP server answers from the beginning, so that health checks succeed while servers connect.
     let serving = async {
         let endpoint = Arc::new(GatewayEndpoint(gateway.clone()));
@@ -93,9 +100,8 @@ pub(crate) async fn run(
         let config = LiveConfig::new(board.clone(), config_source(globals), loaded);
         place.set_config(config.clone());
         place.fill(board.clone(), sessions.clone(), turns.clone());
-        show_start(&board, &format!("http://{address}"), output);
-        tasks.spawn(watch_config(config.clone(), stop.clone()));
-        tasks.spawn(follow_discovery(config, discovery, stop.clone()));
+        show_start(&board, &format!("{scheme}://{address}"), output);
+        follow_changes(&tasks, config, discovery, &stop);
         stop.cancelled().await;
         tracing::info!("stopping; running calls may take {}s to finish", wanted.drain);
         gateway.end_streams();
@@ -103,11 +109,7 @@ pub(crate) async fn run(
     };
     let (served, worked) = tokio::join!(serving, working);
     let left = match &worked {
-        Ok(Some((turns, asked_at))) => {
-            turns.shutdown(drain.saturating_sub(asked_at.elapsed())).await;
-            // Open requests and running calls share the drain time.
-            drain.saturating_sub(asked_at.elapsed())
-        }
+        Ok(Some((turns, asked_at))) => end_turns(turns, drain, *asked_at).await,
         Ok(None) | Err(_) => Duration::ZERO,
     };
     gateway.shutdown().await;
@@ -116,6 +118,59 @@ pub(crate) async fn run(
     worked?;
     served.map_err(|error| Failure::start(format!("serving ended: {error}")))?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn metrics_of_this_version() -> MetricsPage {
+    let metrics = install_metrics();
+    build_info(version::VERSION, version::COMMIT);
+    metrics
+}
+
+/// Applies changes of the configuration and of the sources of servers until the stop.
+fn follow_changes(
+    tasks: &TaskTracker,
+    config: Arc<LiveConfig>,
+    discovery: Arc<Discovery>,
+    stop: &CancellationToken,
+) {
+    tasks.spawn(watch_config(config.clone(), stop.clone()));
+    tasks.spawn(follow_discovery(config, discovery, stop.clone()));
+}
+
+/// Ends the turns. Returns what is left of the drain time, which open requests and running calls share.
+async fn end_turns(turns: &Turns, drain: Duration, asked_at: Instant) -> Duration {
+    turns.shutdown(drain.saturating_sub(asked_at.elapsed())).await;
+    drain.saturating_sub(asked_at.elapsed())
+}
+
+/// Reads the certificate, so that a file that cannot be used is reported before any server is connected.
+fn certificate(tls: &TlsPlan) -> Result<Arc<ServerCertificate>, Failure> {
+    ServerCertificate::load(tls).map_err(|error| {
+        Failure::start(error.to_string()).with_hint(error.hint().map(str::to_owned))
+    })
+}
+
+/// Stops the board some time after it was asked to. Until then it works on, but is not ready: a load balancer that asks
+/// `/readyz` stops sending requests before they would fail.
+async fn announce_stop(
+    asked: CancellationToken,
+    delay: u64,
+    place: BoardPlace,
+    stop: CancellationToken,
+) {
+    tokio::select! {
+        () = asked.cancelled() => {}
+        () = stop.cancelled() => return,
+    }
+    place.begin_stop();
+    if delay > 0 {
+        tracing::info!("not ready any more; new requests are accepted for another {delay}s");
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_secs(delay)) => {}
+            () = stop.cancelled() => {}
+        }
+    }
+    stop.cancel();
 }
 
 fn host_policy(plan: &Plan, is_wide: bool) -> HostPolicy {
@@ -229,6 +284,7 @@ fn show_start(board: &Board, url: &str, output: Output) {
         "{}: {} tools ({local} local) at revision {}, serving at {url}",
         readiness.status, readiness.tools, readiness.revision
     ));
+    output.data(&format!("people open {url} in a browser"));
     output.data(&format!("MCP clients connect to {url}/mcp"));
 }
 

@@ -31,6 +31,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::commands::serve::stop_on_signals;
 use crate::failure::Failure;
+use crate::instance_trust;
 use crate::remote::{EVENT_STREAM, IS_IT_RUNNING, cause, connection, key_hint};
 
 /// Maximum number of requests at the same time; further ones are refused.
@@ -521,7 +522,8 @@ impl Bridge {
     }
 
     fn unreachable(&self, why: &str) -> String {
-        format!("cannot reach {}: {why}; {IS_IT_RUNNING}", self.url)
+        let hint = instance_trust::hint(why).unwrap_or(IS_IT_RUNNING);
+        format!("cannot reach {}: {why}; {hint}", self.url)
     }
 }
 

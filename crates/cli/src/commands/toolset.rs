@@ -1,4 +1,4 @@
-//! `toolset`: shows toolsets, and drafts new ones.
+//! `toolset`: shows, changes and drafts toolsets.
 
 use std::process::ExitCode;
 
@@ -6,7 +6,7 @@ use switchboard_api::{Problem, ToolsetList, ToolsetView};
 use switchboard_http::present_sessions;
 use switchboard_model::LiveAccess;
 
-use super::toolset_draft;
+use super::{toolset_draft, toolset_set};
 use crate::args::{Globals, ToolsetCommand};
 use crate::failure::Failure;
 use crate::output::{Output, cell, harmless};
@@ -22,6 +22,10 @@ pub(crate) async fn run(
 ) -> Result<ExitCode, Failure> {
     let name = match wanted {
         ToolsetCommand::Draft(wanted) => return toolset_draft::run(globals, &wanted, output).await,
+        ToolsetCommand::Set(wanted) => return toolset_set::set(globals, &wanted, output).await,
+        ToolsetCommand::Delete(wanted) => {
+            return toolset_set::delete(globals, &wanted, output).await;
+        }
         ToolsetCommand::List => None,
         ToolsetCommand::Show { name } => Some(name),
     };

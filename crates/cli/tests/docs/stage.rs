@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -40,6 +41,27 @@ impl Drop for Served {
     }
 }
 
+/// `python3` and `node` with the libraries of the model providers.
+fn with_libraries(directory: &Path) {
+    let (python, node) = (peers::app("openai_app.py"), peers::app("node_apps.mjs"));
+    let bin = directory.join("bin");
+    fs::create_dir(&bin).expect("a directory can be made");
+    for (name, command) in [("python3", &python), ("node", &node)] {
+        let set = command
+            .get_envs()
+            .filter_map(|(name, value)| Some(format!("{}='{}'", name.to_str()?, value?.to_str()?)));
+        let set: Vec<_> = set.collect();
+        let program = command.get_program().to_str().expect("its path is text");
+        let script = format!("#!/bin/sh\nexec env {} '{program}' \"$@\"\n", set.join(" "));
+        let file = bin.join(name);
+        fs::write(&file, script).expect("it can be written");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("it can be run");
+    }
+    let npm = node.get_envs().find(|(name, _)| *name == "APPS_NPM").and_then(|(_, npm)| npm);
+    let modules = Path::new(npm.expect("the place of the packages is known")).join("node_modules");
+    symlink(modules, directory.join("node_modules")).expect("a link can be made");
+}
+
 impl Stage {
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().expect("a directory can be made");
@@ -51,6 +73,7 @@ impl Stage {
         }
         let first = directory.path().join("switchboard.yaml");
         fs::copy(examples.join("quickstart.yaml"), first).expect("it can be copied");
+        with_libraries(directory.path());
         Self { directory, server: None, exported: Vec::new() }
     }
 
@@ -63,7 +86,15 @@ impl Stage {
         command
             .current_dir(self.directory.path())
             .env_clear()
-            .env("PATH", format!("{}:{}:{inherited}", programs.display(), trustgraph.display()))
+            .env(
+                "PATH",
+                format!(
+                    "{}:{}:{}:{inherited}",
+                    self.directory.path().join("bin").display(),
+                    programs.display(),
+                    trustgraph.display()
+                ),
+            )
             .env("HOME", self.directory.path())
             .env("SWITCHBOARD_DATA_DIR", self.directory.path().join("data"))
             .envs(self.exported.iter().cloned());
@@ -72,10 +103,18 @@ impl Stage {
 
     /// Runs or checks a block; says what is wrong.
     pub(crate) fn perform(&mut self, block: &Block) -> Result<(), String> {
+        let is_program = !["console", "sh", "yaml"].contains(&block.language.as_str());
+        if is_program && block.has(&Marker::Serve) && self.server.is_none() {
+            self.serve("127.0.0.1:0")?;
+        }
         for marker in &block.markers {
             if let Marker::File(name) = marker {
-                fs::write(self.directory.path().join(name), &block.text)
-                    .expect("it can be written");
+                let text = if is_program {
+                    self.with_real_address(&block.text)
+                } else {
+                    block.text.clone()
+                };
+                fs::write(self.directory.path().join(name), text).expect("it can be written");
             }
         }
         match block.language.as_str() {

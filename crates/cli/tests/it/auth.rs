@@ -19,7 +19,7 @@ fn with_oauth(office: &FakeAuthServer, oauth: &str, more: &str) -> Home {
 }
 
 /// Signs in; gives back everything that the program wrote.
-async fn login(home: &Home, flags: &[&str]) -> String {
+pub(crate) async fn login(home: &Home, flags: &[&str]) -> String {
     let arguments = [&["auth", "login", "office", "--no-browser"], flags].concat();
     let mut child = home.command(&arguments).spawn().unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());

@@ -264,6 +264,8 @@ async fn fixed_and_hidden_arguments_stay_unless_they_are_removed_by_name() {
     let dry = home.run(&dry).expect(0);
     assert!(dry.stderr.contains("'tenant' is fixed or hidden and stays"), "{}", dry.all());
     assert!(!dry.stdout.contains("-          - name: tenant"), "{}", dry.stdout);
+    let dry = home.line("tool delete one.find --dry-run").expect(0);
+    assert!(dry.stderr.contains("'tenant' was fixed or hidden by this entry"), "{}", dry.all());
     let remove = ["tool", "set", "one.find", "--remove-argument", "tenant"];
     let dry = home.run(&[&remove[..], &["--dry-run"]].concat()).expect(0);
     assert!(dry.stdout.contains("tenant"), "{}", dry.all());
@@ -360,6 +362,34 @@ async fn tools_and_servers_are_managed_at_a_running_instance() {
     // Only the address is changed; the header stays in the file.
     there(&["server", "set", "one", "--deny", "zzz"]).expect(0);
     assert!(text(&home).contains("headers: {X-Key: s3cret}") && text(&home).contains("# first"));
+    there(&[
+        "toolset",
+        "set",
+        "both",
+        "--description",
+        "All",
+        "--tool",
+        "one.a",
+        "--server",
+        "two",
+    ])
+    .expect(0);
+    there(&["toolset", "set", "both", "--unset", "tools"]).expect(0);
+    let shown = there(&["toolset", "show", "both"]).expect(0).stdout;
+    assert!(shown.contains("  two.b") && !shown.contains("one.a"), "{shown}");
+    assert!(
+        home.line("toolset set both --description Two --dry-run").expect(0).stdout.contains('+')
+    );
+    home.line("toolset set both --tool b").expect(0);
+    assert!(
+        text(&home).contains("description: All") && text(&home).contains("- b\n"),
+        "{}",
+        text(&home)
+    );
+    let new = home.line("toolset set other --tool b").expect(2);
+    assert!(new.stderr.contains("--description"), "{}", new.all());
+    there(&["toolset", "delete", "both"]).expect(0);
+    home.line("toolset delete both").expect(2);
     let outcome = there(&["server", "reconnect", "two"]).expect(0);
     assert_eq!(outcome.stdout, "two: ready, 1 tools\n");
     there(&["server", "delete", "two"]).expect(0);

@@ -352,6 +352,7 @@ fn the_help_names_every_command() {
       render       Show the tools of a session in the format of a provider
       calls        Show recent calls, or a large result that was stored
       key          Create, list and revoke API keys for clients
+      store        Back up, restore, copy and migrate the database
       auth         Sign in to MCP servers and LLM providers that use OAuth
       doctor       Check configuration, servers and credentials; with --url those of a running instance
       completions  Print a completion script for a shell
@@ -363,16 +364,21 @@ fn the_help_names_every_command() {
       -V, --version  Print version
 
     Global options:
-      -c, --config <FILE>        The configuration file [default: $SWITCHBOARD_CONFIG,
-                                 ./switchboard.yaml, or the user's configuration directory]
-          --data-dir <DIR>       Directory of the database: call records, stored results, sessions, API
-                                 keys and tokens [env: SWITCHBOARD_DATA_DIR]
-          --url <URL>            Send the command to a running instance instead of starting one here
-                                 [env: SWITCHBOARD_URL]
-          --json                 Print one JSON document instead of text
-      -v, --verbose...           Log more; twice for details, three times for everything
-      -q, --quiet...             Log less
-          --log-format <FORMAT>  The format of log lines [default: text] [possible values: text, json]
+      -c, --config <FILE>              The configuration file [default: $SWITCHBOARD_CONFIG,
+                                       ./switchboard.yaml, or the user's configuration directory]
+          --data-dir <DIR>             Directory of the database: call records, stored results,
+                                       sessions, API keys and tokens [env: SWITCHBOARD_DATA_DIR]
+          --url <URL>                  Send the command to a running instance instead of starting one
+                                       here [env: SWITCHBOARD_URL]
+          --ca-file <FILE>             With an https URL: trust the authorities in this PEM file too
+                                       [env: SWITCHBOARD_CA_FILE]
+          --client-certificate <FILE>  With an https URL: the certificate of this client and its private
+                                       key, in one PEM file [env: SWITCHBOARD_CLIENT_CERTIFICATE]
+          --json                       Print one JSON document instead of text
+      -v, --verbose...                 Log more; twice for details, three times for everything
+      -q, --quiet...                   Log less
+          --log-format <FORMAT>        The format of log lines [default: text] [possible values: text,
+                                       json]
 
     Exit codes: 0 done; 1 configuration or start failed; 2 usage; 3 the tool answered with an error; 4
     unreachable, refused or timed out.

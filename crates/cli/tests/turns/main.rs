@@ -2,6 +2,7 @@
 //! backend has found a violation, and the stored conversation is valid.
 #![expect(clippy::unwrap_used, reason = "tests, and what they are made of")]
 
+mod apps;
 mod bad_input;
 mod calls;
 mod lab;

@@ -63,7 +63,12 @@ fn loaded(entries: &[&str]) -> Vec<ToolEntry> {
     let text = file(entries, &[], &dynamic("bank", "http://127.0.0.1:9/mcp"));
     let file = SourceFile { name: "switchboard.yaml", directory: Path::new("."), text: &text };
     let read_secret = |_: &Path| Err(std::io::ErrorKind::NotFound.into());
-    let loaded = load(&ConfigInput { file: Some(file), env: &[], read_secret: &read_secret });
+    let loaded = load(&ConfigInput {
+        file: Some(file),
+        env: &[],
+        read_secret: &read_secret,
+        read_keyring: None,
+    });
     loaded.unwrap_or_else(|problems| panic!("{problems}\n{text}")).plan.tools
 }
 

@@ -34,15 +34,23 @@ pub enum EntryList {
     Tools,
     /// `toolbox.mcps`.
     Servers,
+    /// `toolsets`.
+    Toolsets,
 }
 
 impl EntryList {
-    /// The key below `toolbox`.
-    pub fn key(self) -> &'static str {
+    /// The path of the list below the root key, such as `toolbox.tools`.
+    pub fn path(self) -> &'static str {
         match self {
-            Self::Tools => "tools",
-            Self::Servers => "mcps",
+            Self::Tools => "toolbox.tools",
+            Self::Servers => "toolbox.mcps",
+            Self::Toolsets => "toolsets",
         }
+    }
+
+    /// The keys of the path.
+    pub(crate) fn keys(self) -> impl Iterator<Item = &'static str> {
+        self.path().split('.')
     }
 
     /// What one entry is called in messages.
@@ -50,6 +58,7 @@ impl EntryList {
         match self {
             Self::Tools => "entry for the tool",
             Self::Servers => "server",
+            Self::Toolsets => "toolset",
         }
     }
 }
@@ -132,7 +141,7 @@ impl<'a> ConfigText<'a> {
 
     /// All entries of a list, as they are written.
     pub fn entries(&self, list: EntryList) -> &[Json] {
-        let entries = self.config().and_then(|config| config.get("toolbox")?.get(list.key()));
+        let entries = list.keys().fold(self.config(), |at, key| at?.get(key));
         entries.and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default()
     }
 
@@ -149,10 +158,9 @@ impl<'a> ConfigText<'a> {
         let lines = Lines::new(without_mark(self.text));
         let root = Layout::of(&lines).ok().flatten();
         let index = self.index(list, name);
-        let entry = root
-            .as_ref()
-            .and_then(|root| root.entry(self.root.as_str())?.value.entry("toolbox"))
-            .and_then(|toolbox| toolbox.value.entry(list.key())?.value.items().get(index));
+        let config = root.as_ref().and_then(|root| root.entry(self.root.as_str()));
+        let entries = list.keys().fold(config, |at, key| at?.value.entry(key));
+        let entry = entries.and_then(|entries| entries.value.items().get(index));
         let mut places = Vec::new();
         if let Some(entry) = entry {
             self.collect_places(&entry.value, String::new(), &lines, &mut places);
@@ -222,7 +230,7 @@ impl<'a> ConfigText<'a> {
             | ConfigEdit::Patch { list, name, .. }
             | ConfigEdit::Remove { list, name } => {
                 let index = self.index(*list, name);
-                format!("{}.toolbox.{}[{index}]", self.root.as_str(), list.key())
+                format!("{}.{}[{index}]", self.root.as_str(), list.path())
             }
             ConfigEdit::Set { path, .. } => format!("{}.{}", self.root.as_str(), path.join(".")),
         }
@@ -254,10 +262,8 @@ impl<'a> ConfigText<'a> {
             }
             ConfigEdit::Remove { list, name } => {
                 let unknown = || EditRefusal::UnknownEntry { list: *list, name: name.clone() };
-                let entries = config
-                    .get_mut("toolbox")
-                    .and_then(|toolbox| toolbox.get_mut(list.key())?.as_array_mut())
-                    .ok_or_else(unknown)?;
+                let entries = list.keys().try_fold(config, |at, key| at.get_mut(key));
+                let entries = entries.and_then(Json::as_array_mut).ok_or_else(unknown)?;
                 let before = entries.len();
                 entries.retain(|entry| !entry.as_object().is_some_and(|it| is_named(it, name)));
                 if entries.len() == before { Err(unknown()) } else { Ok(()) }
@@ -272,9 +278,14 @@ impl<'a> ConfigText<'a> {
         list: EntryList,
         name: &str,
     ) -> Result<&'v mut Map<String, Json>, EditRefusal> {
-        let toolbox = below(config, "toolbox", || Json::Object(Map::new()));
-        let entries = below(toolbox, list.key(), || Json::Array(Vec::new()));
-        let path = format!("{}.toolbox.{}", self.root.as_str(), list.key());
+        let mut entries = config;
+        let mut keys = list.keys().peekable();
+        while let Some(key) = keys.next() {
+            let is_list = keys.peek().is_none();
+            let empty = || if is_list { Json::Array(Vec::new()) } else { Json::Object(Map::new()) };
+            entries = below(entries, key, empty);
+        }
+        let path = format!("{}.{}", self.root.as_str(), list.path());
         let stuck = || {
             let problem = ConfigProblem::error(format!("{path} is not a list of named entries"));
             let help = "nothing was changed: write it as a list, one `- name: ...` per entry";

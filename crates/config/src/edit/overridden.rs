@@ -19,8 +19,8 @@ pub fn overriding_variable(
             Some(segment) if segment.eq_ignore_ascii_case(word) => None,
             Some(_) => Some(false),
         };
-        // A variable for `toolbox` or the whole list replaces the list of the file.
-        if let Some(decided) = next_is("toolbox").or_else(|| next_is(list.key())) {
+        // A variable for the whole list, or for what holds it, replaces the list of the file.
+        if let Some(decided) = list.keys().find_map(&mut next_is) {
             return decided;
         }
         match segments.next().map(|segment| segment.parse::<usize>()) {

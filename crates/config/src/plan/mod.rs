@@ -18,7 +18,9 @@ mod provider_auth;
 mod records;
 mod security;
 pub(crate) mod server;
+mod store;
 mod threat_protection;
+mod tls;
 mod tool;
 mod toolset;
 mod warnings;
@@ -155,6 +157,8 @@ impl Planner<'_> {
         let agents = self.agents(config, &sound, &members, &toolsets);
         let discovery = self.discovery(config, &sound, &defaults);
         let records = self.records(config, &sound);
+        let tls = self.tls(config, &sound);
+        let store = self.store(config, &sound);
         let max_concurrent = json["max_concurrent"].as_u64().and_then(|n| u32::try_from(n).ok());
         Plan {
             root,
@@ -170,6 +174,8 @@ impl Planner<'_> {
             discovery,
             threat_protection,
             records,
+            tls,
+            store,
         }
     }
 

@@ -15,8 +15,8 @@ use url::Url;
 use super::{At, Planner, entries};
 use crate::problem::ConfigProblem;
 use crate::raw_provider::{
-    RawDeclarationKeys, RawEffort, RawModelRule, RawProvider, RawProviderKind, RawStrategy,
-    RawToolSchema,
+    RawAppCredentials, RawDeclarationKeys, RawEffort, RawModelRule, RawProvider, RawProviderKind,
+    RawStrategy, RawToolSchema,
 };
 
 const EXAMPLE: &str = "http://127.0.0.1:11434/v1";
@@ -75,6 +75,7 @@ impl Planner<'_> {
             models: raw.models.into_iter().flatten().filter_map(model_rule).collect(),
             has_native_tools: raw.native_tools.unwrap_or(true),
             react_template,
+            passes_app_credentials: raw.app_credentials == Some(RawAppCredentials::Pass),
             idle_timeout: idle_timeout.unwrap_or(DEFAULT_PROVIDER_IDLE_TIMEOUT),
             total_timeout: total_timeout.unwrap_or(DEFAULT_PROVIDER_TOTAL_TIMEOUT),
         })
@@ -112,11 +113,17 @@ impl Planner<'_> {
             }
             ProviderKind::Anthropic => &["account", "project", "tool_schema", "declaration_keys"],
             ProviderKind::Gemini => &["account", "project", "system_blocks"],
-            ProviderKind::ChatGpt => {
-                &["api_key", "project", "tool_schema", "declaration_keys", "system_blocks"]
-            }
-            ProviderKind::CodeAssist => &["api_key", "account", "system_blocks"],
+            ProviderKind::ChatGpt => &[
+                "api_key",
+                "project",
+                "tool_schema",
+                "declaration_keys",
+                "system_blocks",
+                "app_credentials",
+            ],
+            ProviderKind::CodeAssist => &["api_key", "account", "system_blocks", "app_credentials"],
             ProviderKind::Demo => &[
+                "app_credentials",
                 "base_url",
                 "api_key",
                 "bearer",

@@ -48,8 +48,7 @@ impl Planner<'_> {
         let key = StoreKey::parse(at.text()?);
         if key.is_none() {
             let problem = ConfigProblem::error(format!("{} is not a key of 32 bytes", at.path));
-            let help =
-                "make one with `openssl rand -base64 32`, and give it as `${VAR}` or `file:/path`";
+            let help = "make one with `openssl rand -base64 32`, and give it as `${VAR}`, `file:/path` or `keyring:NAME`";
             self.push(&at.node.origin, problem.about(&at.path).help(help));
         }
         key

@@ -306,7 +306,7 @@ fn problems_as_json() {
                 "message": "environment variable SWITCHBOARD__X sets an unknown key: there is no `x` in switchboard",
                 "path": "switchboard",
                 "notes": [],
-                "help": "known keys: toolbox, toolsets, gateway, security, providers, threat_protection, agents, discovery, records",
+                "help": "known keys: toolbox, toolsets, gateway, security, providers, threat_protection, agents, discovery, records, tls, store",
                 "variable": "SWITCHBOARD__X",
             },
         ])

@@ -172,7 +172,13 @@ switchboard:
     let env = [("TOKEN".to_owned(), "hunter2".to_owned())];
     let file = SourceFile { name: "c.yaml", directory: Path::new("."), text: yaml };
     let nothing = |_: &Path| Err(std::io::ErrorKind::NotFound.into());
-    let loaded = load(&ConfigInput { file: Some(file), env: &env, read_secret: &nothing }).unwrap();
+    let loaded = load(&ConfigInput {
+        file: Some(file),
+        env: &env,
+        read_secret: &nothing,
+        read_keyring: None,
+    })
+    .unwrap();
     let places: Vec<_> = loaded.plan.servers.iter().map(|server| &*server.spec.place).collect();
     assert_eq!(
         places,

@@ -21,7 +21,7 @@ pub(crate) fn load_with(text: Option<&str>, env: &[(&str, &str)]) -> Result<Load
     let env: Vec<_> = env.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
     let directory = Path::new("/etc/switchboard");
     let file = text.map(|text| SourceFile { name: "switchboard.yaml", directory, text });
-    load(&ConfigInput { file, env: &env, read_secret: &read_secret })
+    load(&ConfigInput { file, env: &env, read_secret: &read_secret, read_keyring: None })
 }
 
 pub(crate) fn load_text(text: &str) -> Result<Loaded, Problems> {

@@ -440,6 +440,20 @@ async fn a_narrowed_key_knows_no_account_at_servers_that_it_may_not_use() {
         assert_eq!(hidden.status, 404, "{method} {path}: {}", hidden.body);
         assert_eq!(hidden.body.to_string().replace("tracker", "nowhere"), unknown.body.to_string());
     }
+    // A key that is granted a single tool may sign in, also before anybody has.
+    let fresh = Accounts::start().await;
+    let admin = fresh.server.api_of("admin", Role::Admin).await;
+    for (name, access, status) in [
+        ("one", json!({"tools": ["tracker.whoami"]}), 201),
+        ("reads", json!({"tools": ["tracker.*"], "readonly": true}), 201),
+        ("denied", json!({"tools": ["tracker.whoami"], "deny": ["tracker.*"]}), 404),
+        ("other", json!({"tools": ["other.whoami"]}), 404),
+    ] {
+        let made = admin.post("/api/v1/keys", json!({"name": name, "access": access})).await;
+        let api = admin.clone().with_key(made.good()["key"].as_str().unwrap());
+        let begun = api.send(Method::POST, SIGN_INS, None).await;
+        assert_eq!(begun.status, status, "{name}: {}", begun.body);
+    }
     // An operator with narrowed access counts as a client.
     let narrowed = json!({"role": "operator", "access": {"toolsets": []}});
     let operator = key("operator", narrowed).await;
@@ -643,9 +657,12 @@ async fn each_session_has_its_own_account_which_ends_with_it() {
     expected.sort();
     assert_eq!(owners().await, expected);
 
+    assert_eq!(accounts.tracker.revocations(), Vec::<String>::new());
     let ended = alice.send(Method::DELETE, &sessions[0].0, None).await;
     assert!((200..300).contains(&ended.status), "{}", ended.body);
     wait_until(PATIENCE, async || (owners().await == ["board", ben.as_str()]).then_some(())).await;
+    let revoked = async || (!accounts.tracker.revocations().is_empty()).then_some(());
+    wait_until(PATIENCE, revoked).await;
     let called =
         alice.post(&format!("{}/tools/tracker__whoami/call", sessions[1].0), json!({})).await;
     assert_eq!(called.good()["result"]["content"][0]["text"], "ben", "the other one goes on");

@@ -67,6 +67,7 @@ impl ApiServer {
             metrics: install_metrics(),
             hosts: HostPolicy::default(),
             gatekeeper: gatekeeper.clone(),
+            tls: None,
             drain: PATIENCE,
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

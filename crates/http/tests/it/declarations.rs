@@ -42,6 +42,11 @@ impl Declared {
         self.send_if(Method::PUT, "if-match", &etag, body).await
     }
 
+    async fn delete_read(&self) -> Answer {
+        let etag = self.api.get(PATH).await.headers["etag"].to_str().unwrap().to_owned();
+        self.send_if(Method::DELETE, "if-match", &etag, json!({})).await
+    }
+
     async fn send_if(&self, method: Method, header: &str, tag: &str, body: Value) -> Answer {
         Answer::of(self.api.request(method, PATH).header(header, tag).json(&body)).await
     }
@@ -99,7 +104,7 @@ async fn a_put_changes_the_lines_of_what_differs_and_is_in_force() {
     // The same again changes nothing.
     let again = it.api.put(PATH, body).await.good();
     assert_eq!(again["revision"].as_u64().unwrap(), old + 1);
-    let deleted = it.api.send(Method::DELETE, PATH, None).await;
+    let deleted = it.delete_read().await;
     assert_eq!((deleted.status, deleted.body), (204, json!("")));
     assert!(it.text().contains("tools: []\n"), "{}", it.text());
     let gone = it.api.send(Method::DELETE, PATH, None).await;
@@ -147,6 +152,17 @@ async fn what_is_fixed_is_released_only_by_a_client_that_has_read_it() {
         }
         assert_eq!(it.text(), before);
     }
+    for answer in [
+        it.api.send(Method::DELETE, PATH, None).await,
+        it.send_if(Method::DELETE, "if-match", "*", json!({})).await,
+    ] {
+        let said = answer.problem(428, "unread_entry");
+        assert_eq!(said, "removing this declaration gives up what is fixed or hidden: key");
+    }
+    assert_eq!(it.text(), before);
+    let deleted = it.delete_read().await;
+    assert_eq!((deleted.status, it.text().contains("key")), (204, false));
+    it.api.put(PATH, json!({"arguments": [{"name": "key", "value": "again"}]})).await.good();
     // Fixed to another value, it is fixed.
     let other = json!({"arguments": [{"name": "key", "value": "other"}]});
     it.api.put(PATH, other).await.good();
@@ -253,7 +269,7 @@ async fn every_field_of_a_declaration_is_documented_and_comes_back_as_it_was_sen
         "applicable_states": ["t"], "validate_arguments": true,
     });
     let mcp_tool = json!({"type": "mcp-tool", "mcp-tool": "one.echo", "description": "Says", "mode": "dynamic"});
-    it.api.send(Method::DELETE, PATH, None).await;
+    it.delete_read().await;
     for (name, body) in [("ask", prompt), ("say", mcp_tool)] {
         let path = format!("/api/v1/tools/{name}/declaration");
         let put = it.api.put(&path, body.clone()).await.good();

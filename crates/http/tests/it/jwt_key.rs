@@ -26,11 +26,23 @@ impl JwtKey {
 
     /// A token of the issuer for this subject.
     pub(crate) fn sign(&self, issuer: &str, subject: &str, lifetime: i64) -> String {
+        self.sign_for(issuer, subject, lifetime, "")
+    }
+
+    /// The same with scopes.
+    pub(crate) fn sign_for(
+        &self,
+        issuer: &str,
+        subject: &str,
+        lifetime: i64,
+        scope: &str,
+    ) -> String {
         let mut header = Header::new(Algorithm::ES256);
         header.kid = Some("k".into());
         let exp = jiff::Timestamp::now().as_second() + lifetime;
         let claims = json!({
             "iss": issuer, "sub": subject, "aud": AUDIENCE, "exp": exp, "client_id": "agent",
+            "scope": scope,
         });
         encode(&header, &claims, &self.0).unwrap()
     }

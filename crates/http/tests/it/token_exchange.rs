@@ -78,6 +78,20 @@ async fn each_caller_uses_the_token_that_was_exchanged_for_their_own() {
 }
 
 #[tokio::test]
+async fn tokens_of_one_person_with_different_scopes_are_exchanged_for_different_ones() {
+    let exchanges = Exchanges::start(AccountEra::Stateless).await;
+    let with = |scope: &str| {
+        let token = exchanges.key.sign_for(&exchanges.tracker.issuer(), "alice", 3600, scope);
+        exchanges.server.api().with_key(&token)
+    };
+    let (reads, writes, same) = (with("read"), with("write read"), with("read write"));
+    for (api, made) in [(&reads, 1), (&writes, 2), (&reads, 2), (&same, 2)] {
+        assert_eq!(call(api).await, "alice");
+        assert_eq!(exchanges.tracker.exchanges(), made);
+    }
+}
+
+#[tokio::test]
 async fn an_exchanged_token_that_the_server_refuses_is_exchanged_again_once() {
     let exchanges = Exchanges::start(AccountEra::Stateless).await;
     let alice = exchanges.of("alice");

@@ -230,6 +230,21 @@ async fn a_person_who_declines_is_not_asked_again_for_a_while() {
 }
 
 #[tokio::test]
+async fn a_person_who_signed_out_is_asked_again_at_once() {
+    let server = AccountServer::open(AccountEra::Stateless).await;
+    let (_alice, bob) = listed(&server).await;
+    for _ in 0..2 {
+        let asked = call(&bob, "bob", opens_pages(), json!({})).await.result().await;
+        assert_eq!(asked["resultType"], "input_required", "{asked}");
+        sign_in(&bob, &server, "bob").await;
+        let called = call(&bob, "bob", opens_pages(), json!({})).await.result().await;
+        assert_eq!(text(&called), "bob");
+        let (name, choice) = (ServerName::new("tracker"), AccountChoice::OfCalls);
+        assert!(bob.board.sign_out(&name, choice, &bob.caller()).await.unwrap());
+    }
+}
+
+#[tokio::test]
 async fn an_error_in_one_program_does_not_keep_another_one_from_asking() {
     let server = AccountServer::open(AccountEra::Stateless).await;
     let (_alice, bob) = listed(&server).await;

@@ -20,7 +20,12 @@ async fn world(server: &ScriptedServer) -> World {
     );
     let file = SourceFile { name: "test.yaml", directory: Path::new("."), text: &text };
     let read_secret = |_: &Path| Err(std::io::ErrorKind::NotFound.into());
-    let loaded = load(&ConfigInput { file: Some(file), env: &[], read_secret: &read_secret });
+    let loaded = load(&ConfigInput {
+        file: Some(file),
+        env: &[],
+        read_secret: &read_secret,
+        read_keyring: None,
+    });
     world.board.apply(loaded.unwrap_or_else(|error| panic!("{error}")).plan).await.unwrap();
     world
 }

@@ -52,7 +52,12 @@ fn plan(exposure: &str, open: &ScriptedServer, hidden: &ScriptedServer, config: 
     );
     let file = SourceFile { name: "test.yaml", directory: Path::new("."), text: &text };
     let read_secret = |_: &Path| Err(std::io::ErrorKind::NotFound.into());
-    match load(&ConfigInput { file: Some(file), env: &[], read_secret: &read_secret }) {
+    match load(&ConfigInput {
+        file: Some(file),
+        env: &[],
+        read_secret: &read_secret,
+        read_keyring: None,
+    }) {
         Ok(loaded) => loaded.plan,
         Err(problems) => panic!("{problems}\n{text}"),
     }

@@ -103,7 +103,12 @@ fn plan_saying(servers: &[(&str, String)], gateway: &str, more: &str) -> Plan {
     );
     let file = SourceFile { name: "test.yaml", directory: Path::new("."), text: &text };
     let read_secret = |_: &Path| Err(std::io::ErrorKind::NotFound.into());
-    match load(&ConfigInput { file: Some(file), env: &[], read_secret: &read_secret }) {
+    match load(&ConfigInput {
+        file: Some(file),
+        env: &[],
+        read_secret: &read_secret,
+        read_keyring: None,
+    }) {
         Ok(loaded) => loaded.plan,
         Err(problems) => panic!("{problems}\n{text}"),
     }

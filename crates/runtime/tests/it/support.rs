@@ -80,7 +80,12 @@ pub(crate) fn yaml_with(toolbox: &str, tools: &[&str], servers: &[String]) -> St
 pub(crate) fn plan(yaml: &str) -> Plan {
     let file = SourceFile { name: "test.yaml", directory: Path::new("."), text: yaml };
     let read_secret = |_: &Path| Err(std::io::ErrorKind::NotFound.into());
-    match load(&ConfigInput { file: Some(file), env: &[], read_secret: &read_secret }) {
+    match load(&ConfigInput {
+        file: Some(file),
+        env: &[],
+        read_secret: &read_secret,
+        read_keyring: None,
+    }) {
         Ok(loaded) => loaded.plan,
         Err(problems) => panic!("{problems}\n{yaml}"),
     }

@@ -1,22 +1,25 @@
-//! The store against real `SQLite` files.
+//! The store against real databases: files of `SQLite`, and a temporary cluster of `PostgreSQL`.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::duplicate_mod, reason = "both databases keep one contract")]
 
-mod call_export;
-mod calls;
-mod clients;
-mod content_checks;
-mod grants;
-mod keys;
-mod many_writers;
+mod copying;
 mod opening;
-mod processes;
-mod results;
-mod retention;
-mod round_trip;
-mod servers;
-mod sessions;
-mod source_servers;
+mod opening_postgres;
+
+mod postgres {
+    mod database;
+
+    #[path = "../contract/mod.rs"]
+    mod contract;
+}
+
+mod sqlite {
+    mod database;
+
+    #[path = "../contract/mod.rs"]
+    mod contract;
+}
 
 use std::time::Duration;
 

@@ -10,8 +10,10 @@ use pretty_assertions::assert_eq;
 use sqlx::Connection;
 use sqlx::migrate::Migrator;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use switchboard_model::{CallId, CallRecord, Era, RecordedCaller, ServerName, ToolDescriptor};
-use switchboard_store::{CallFilter, Store, StoreError};
+use switchboard_model::{
+    CallId, CallRecord, Era, GrantId, RecordedCaller, Secret, ServerName, ToolDescriptor,
+};
+use switchboard_store::{CallFilter, Retention, Store, StoreError};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -94,7 +96,7 @@ async fn nobody_else_can_read_it() {
 async fn the_file_is_set_up_as_promised() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(directory.path()).await.unwrap();
-    assert_eq!(store.file(), directory.path().join("switchboard.db"));
+    assert_eq!(store.file().unwrap(), directory.path().join("switchboard.db"));
     let mut raw = raw(directory.path()).await;
     let mode: String = sqlx::query_scalar("PRAGMA journal_mode").fetch_one(&mut raw).await.unwrap();
     let vacuum: i64 = sqlx::query_scalar("PRAGMA auto_vacuum").fetch_one(&mut raw).await.unwrap();
@@ -241,4 +243,54 @@ async fn stores_in_memory_share_nothing() {
     one.record_calls(&[record(1)]).await.unwrap();
     assert_eq!(one.clone().recent_calls(&CallFilter::newest(9)).await.unwrap().len(), 1);
     assert_eq!(other.recent_calls(&CallFilter::newest(9)).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn sign_ins_of_earlier_versions_become_grants_of_the_board() {
+    let crm = GrantId::of_server(&ServerName::new("crm"));
+    let (directory, layouts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations/sqlite");
+    for entry in std::fs::read_dir(shipped).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if name < "0013" {
+            std::fs::copy(&path, layouts.path().join(name)).unwrap();
+        }
+    }
+    std::fs::write(directory.path().join("switchboard.db"), "").unwrap();
+    let mut old = raw(directory.path()).await;
+    Migrator::new(layouts.path()).await.unwrap().run_direct(None, &mut old, false).await.unwrap();
+    sqlx::query("INSERT INTO oauth_grants VALUES ('crm', 'https://i', '{\"a\":1}', 5)")
+        .execute(&mut old)
+        .await
+        .unwrap();
+    sqlx::query("INSERT INTO oauth_wanted VALUES ('crm', 'more')").execute(&mut old).await.unwrap();
+    old.close().await.unwrap();
+
+    let store = Store::open(directory.path()).await.unwrap();
+    let row = store.grant(&crm, Some("https://i")).await.unwrap().unwrap();
+    assert_eq!((row.content, row.version), (Ok(Secret::new("{\"a\":1}")), 1));
+    assert!(!row.is_encrypted);
+    assert_eq!(store.grant_need(&crm).await.unwrap().as_deref(), Some("more"));
+}
+
+#[tokio::test]
+async fn the_file_shrinks_when_large_results_go() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).await.unwrap();
+    store
+        .keep_result(&kept("h", &CallId("c".into()), &vec![7; 4 << 20], 1), &NO_BOUNDS)
+        .await
+        .unwrap();
+    let nothing_kept = Retention {
+        calls_older_than_ms: 0,
+        max_calls: u64::MAX,
+        max_content_bytes: u64::MAX,
+        results_older_than_ms: 0,
+        max_result_bytes_total: 0,
+    };
+    store.prune(&nothing_kept).await.unwrap();
+    store.close().await;
+    let size = std::fs::metadata(store.file().unwrap()).unwrap().len();
+    assert!(size < 1 << 20, "{size} bytes");
 }

@@ -99,7 +99,12 @@ impl Lab {
         );
         let file = SourceFile { name: "test.yaml", directory: Path::new("."), text: &yaml };
         let read_secret = |_: &Path| Err(std::io::ErrorKind::NotFound.into());
-        let plan = load(&ConfigInput { file: Some(file), env: &[], read_secret: &read_secret });
+        let plan = load(&ConfigInput {
+            file: Some(file),
+            env: &[],
+            read_secret: &read_secret,
+            read_keyring: None,
+        });
         let plan = plan.unwrap_or_else(|problems| panic!("{problems}\n{yaml}")).plan;
         let directory = tempfile::tempdir().unwrap();
         let options = BoardOptions {

@@ -255,6 +255,21 @@ async fn prompt_tools_inside_prompt_tools_end_at_their_depth() {
 }
 
 #[tokio::test]
+async fn the_calls_of_a_prompt_tool_do_not_wait_for_its_own_slot() {
+    let account = Account::ALL[0];
+    let entries = format!("{}\n    max_concurrent: 1", entry(account, ", tools: ['shop.fi*']"));
+    let lab = lab(&entries).await;
+    lab.fake.script(
+        account.backend,
+        [Step::new().call("shop__find", json!({"n": 1})), Step::text("found")],
+    );
+    let result = answer(&lab, "local.ask", json!({"what": "x"})).await;
+    assert_eq!((text(&result).as_str(), lab.calls()), ("found", 1));
+    lab.is_clean();
+    lab.end().await;
+}
+
+#[tokio::test]
 async fn the_depth_of_the_calling_tool_decides_which_prompt_tools_its_model_may_call() {
     let account = Account::ALL[0];
     let provider = account.name;

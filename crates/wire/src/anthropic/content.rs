@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use switchboard_chat::{Part, Place, ToolReturn};
+use switchboard_chat::attachment::{Attachment, File};
+use switchboard_chat::{Part, Place, ToolReturn, attachment, pieces};
 
-use crate::attachment::{Attachment, File};
-use crate::{attachment, outcome, tool_results};
+use crate::tool_results;
 
 /// One entry of `messages`.
 #[derive(Debug, Serialize)]
@@ -135,7 +135,7 @@ impl<'a> Content<'a> {
             let content = Some(ToolResultContent::Text(tool_results::UNKNOWN.into()));
             return Self::ToolResult { tool_use_id: id, content, is_error: true };
         };
-        let (text, media) = outcome::pieces(result);
+        let (text, media) = pieces(result);
         let content = if result.is_error {
             let texts = [text, attachment::as_text(media)];
             let texts: Vec<_> = texts.into_iter().filter(|text| !text.trim().is_empty()).collect();

@@ -4,14 +4,14 @@
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use switchboard_chat::{Block, Message, Reply, Stop};
+use switchboard_chat::{Block, Message, Reply, Stop, attachment};
 use switchboard_render::ApplyDelta;
 
 use super::content::{CacheControl, Content, Marked, MessageParam, SystemBlock};
 use super::{binds_thoughts, takes_tool_changes};
 use crate::call_ids::CallIds;
 use crate::tool_results::{self, OPENING};
-use crate::{ModelRequest, ToolChange, attachment, name};
+use crate::{ModelRequest, ToolChange, name};
 
 /// The `messages` of a request.
 pub(super) fn turns<'a>(ask: &'a ModelRequest<'a>, ids: &'a CallIds<'a>) -> Vec<MessageParam<'a>> {

@@ -177,6 +177,10 @@ fn what_it_costs_is_words() {
 
 /// The replies of the demo model in a ReACT turn, until it answers. `results` are the texts of the observations.
 fn acted(message: &str, results: &[&str]) -> Vec<String> {
+    acted_after(vec![Message::user(message)], results)
+}
+
+fn acted_after(mut messages: Vec<Message>, results: &[&str]) -> Vec<String> {
     let source = Source {
         kind: ProviderKind::Demo,
         provider: "demo".into(),
@@ -187,7 +191,6 @@ fn acted(message: &str, results: &[&str]) -> Vec<String> {
     let tools = Tools::only(Arc::new(none));
     let prompt = "Tools:\n- a__b: does\n  - x (string)\n- c__d\n\nFinal Answer: the answer";
     let settings = ModelSettings { instructions: Some(prompt.into()), ..ModelSettings::default() };
-    let mut messages = vec![Message::user(message)];
     let mut said = Vec::new();
     for result in results.iter().map(Some).chain([None]) {
         let ask = ModelRequest {
@@ -228,4 +231,24 @@ fn in_a_react_turn_it_acts_step_by_step_and_then_answers() {
     assert!(acted("hello", &[])[0].starts_with("Final Answer: Hello! I am the demo model"));
     let looped = acted("/loop a__b", &["1", "2"]);
     assert!(looped.iter().all(|reply| reply.contains("Action: a__b")), "{looped:?}");
+}
+
+#[test]
+fn after_a_react_turn_that_was_cancelled_it_does_what_is_asked_next() {
+    let action = Reply { content: vec![Block::text("Action: c__d\nArgs: {}")], ..Reply::default() };
+    let next = Said {
+        content: vec![
+            Part::text("Observation: Error: cancelled by the user"),
+            Part::text("/call a__b"),
+        ],
+    };
+    let messages =
+        vec![Message::user("/call c__d"), Message::Assistant(action), Message::User(next)];
+    assert_eq!(
+        acted_after(messages, &["3"]),
+        [
+            "Thought: step 1 of 1: I call a__b.\nAction: a__b\nArgs: {}",
+            "Final Answer: a__b answered: 3",
+        ]
+    );
 }

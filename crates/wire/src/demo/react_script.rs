@@ -1,7 +1,7 @@
 //! The demo model in a ReACT turn: it has no tools but those of its prompt, and writes text only. Each `/call` is one
 //! action; the next one follows when the observation of the last has come.
 
-use switchboard_chat::{Message, ModelFault, Part};
+use switchboard_chat::{Message, ModelFault, Part, Said};
 
 use super::order::{Order, known, orders};
 use super::{MAX_NAMED_TOOLS, Player, said_text};
@@ -21,14 +21,8 @@ pub(super) fn play(
     ask: &ModelRequest<'_>,
     failed_before: u32,
 ) -> Option<ModelFault> {
-    let begin = ask.messages.iter().rposition(|message| match message {
-        Message::User(said) => !said_text(said).starts_with(OBSERVATION),
-        Message::System(_) | Message::Assistant(_) | Message::Tool(_) => false,
-    });
-    let text = match begin.and_then(|index| ask.messages.get(index)) {
-        Some(Message::User(said)) => said_text(said),
-        _ => String::new(),
-    };
+    let begin = ask.messages.iter().rposition(|message| asked(message).is_some());
+    let text = begin.and_then(|index| asked(ask.messages.get(index)?)).unwrap_or_default();
     let after = ask.messages.get(begin.map_or(0, |index| index + 1)..).unwrap_or_default();
     let observed: Vec<String> = after.iter().filter_map(observation).collect();
     let orders = orders(&text);
@@ -67,6 +61,20 @@ pub(super) fn play(
 
 fn is_action(order: &Order<'_>) -> bool {
     matches!(order, Order::Call { .. } | Order::Loop { .. })
+}
+
+/// What the user asks in this message. After a turn that was cancelled, it follows the observations of that turn in the
+/// same message.
+fn asked(message: &Message) -> Option<String> {
+    let Message::User(said) = message else { return None };
+    let is_observation =
+        |part: &Part| matches!(part, Part::Text { text } if text.starts_with(OBSERVATION));
+    let Some(last) = said.content.iter().rposition(is_observation) else {
+        return Some(said_text(said));
+    };
+    let content = said.content.get(last + 1..).unwrap_or_default().to_vec();
+    let text = said_text(&Said { content });
+    (!text.trim().is_empty()).then_some(text)
 }
 
 /// The text of an observation.

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use switchboard_chat::{Part, Place, ToolCall, ToolReturn};
+use switchboard_chat::attachment::{Attachment, File};
+use switchboard_chat::{Part, Place, ToolCall, ToolReturn, pieces};
 
-use crate::attachment::{Attachment, File};
-use crate::{name, outcome, tool_results};
+use crate::{name, tool_results};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -121,7 +121,7 @@ pub(super) fn answer<'a>(
         let response = Map::from_iter([("error".into(), tool_results::UNKNOWN.into())]);
         return vec![PartData::FunctionResponse { id, name, response, parts: Vec::new() }];
     };
-    let (text, media) = outcome::pieces(result);
+    let (text, media) = pieces(result);
     let mut words = Vec::new();
     let (mut nested, mut beside) = (Vec::new(), Vec::new());
     for piece in media.into_iter().filter_map(PartData::part) {

@@ -1,13 +1,13 @@
 //! Builds Gemini's `contents`: a model turn with calls is followed by one turn with all results and nothing else.
 
 use serde_json::Value;
-use switchboard_chat::{Block, Message, Reply};
+use switchboard_chat::{Block, Message, Reply, attachment};
 
 use super::content::{Content, ContentRole, PartData, RawPart, answer};
 use super::model;
 use crate::call_ids::CallIds;
 use crate::tool_results::{self, OPENING};
-use crate::{ModelRequest, attachment, name};
+use crate::{ModelRequest, name};
 
 /// Placeholder signature for a call without one; Gemini skips the validation.
 const BYPASS: &str = "skip_thought_signature_validator";

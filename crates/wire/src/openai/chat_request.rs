@@ -7,10 +7,10 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
+use switchboard_chat::attachment::{self, Attachment};
 use switchboard_chat::{Block, Message, ModelFault, Part, Reply, ToolReturn};
 
 use super::content::{address, fitted, nothing_to_answer, outcome};
-use crate::attachment::{self, Attachment};
 use crate::call_ids::CallIds;
 use crate::model_request::{ModelRequest, WireRequest, declared, written};
 use crate::{name, tool_results};

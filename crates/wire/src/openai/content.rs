@@ -2,10 +2,8 @@
 
 use std::borrow::Cow;
 
-use switchboard_chat::{FaultKind, ModelFault, Part, Place, ToolReturn};
-
-use crate::attachment::File;
-use crate::outcome;
+use switchboard_chat::attachment::File;
+use switchboard_chat::{FaultKind, ModelFault, Part, Place, ToolReturn, pieces};
 
 /// Maximum number of characters of a tool result.
 const MAX_RESULT_CHARS: usize = 10_485_760;
@@ -13,7 +11,7 @@ const MAX_RESULT_CHARS: usize = 10_485_760;
 /// The text of a tool result and its other parts. A failed call is marked in the text, because neither format has a
 /// flag for it.
 pub(super) fn outcome(result: &ToolReturn) -> (String, Vec<&Part>) {
-    let (mut text, media) = outcome::pieces(result);
+    let (mut text, media) = pieces(result);
     if result.is_error && text.trim().is_empty() {
         "Error: the tool failed and did not say why".clone_into(&mut text);
     } else if result.is_error && !text.starts_with("Error") {

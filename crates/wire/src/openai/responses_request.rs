@@ -9,12 +9,12 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use switchboard_chat::attachment::{Attachment, File};
 use switchboard_chat::{Block, Message, ModelFault, Part, Place, Reply, ToolCall, ToolReturn};
 use switchboard_model::ProviderKind;
 use switchboard_render::ApplyDelta;
 
 use super::content::{address, fitted, nothing_to_answer, outcome};
-use crate::attachment::{Attachment, File};
 use crate::call_ids::CallIds;
 use crate::model_request::{ModelRequest, WireRequest, declared, written};
 use crate::{name, tool_results};

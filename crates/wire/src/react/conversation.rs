@@ -3,13 +3,12 @@
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
-use switchboard_chat::{Block, Message, Part, Reply, Said, Stop, ToolCall, ToolReturn};
+use switchboard_chat::{Block, Message, Part, Reply, Said, Stop, ToolCall, ToolReturn, pieces};
 use switchboard_react::{
     ReactParser, action_text, answer_text, observation_text, strip_reasoning, thought_text,
 };
 use switchboard_render::Rendering;
 
-use crate::outcome::pieces;
 use crate::tool_results::{UNKNOWN, answered};
 
 /// The messages of a ReACT request. They contain no calls and no results, and user and assistant take turns: the chat

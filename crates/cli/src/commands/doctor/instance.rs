@@ -1,9 +1,9 @@
 //! `doctor --url`: checks a running instance through its API.
 
-use switchboard_api::{ServerView, SourceList, ToolList};
+use switchboard_api::{CertificateView, ServerView, SourceList, ToolList};
 
-use super::Finding;
 use super::sources::about_sources;
+use super::{Finding, RENEW};
 use crate::failure::Failure;
 use crate::output::harmless;
 use crate::remote::Remote;
@@ -22,11 +22,28 @@ pub(super) async fn look_at_instance(url: &str) -> Result<Vec<Finding>, Failure>
         let says = format!("takes no writes for {} s: {}", trouble.seconds, trouble.reason);
         findings.push(Finding::ill("store", says, None));
     }
+    findings.extend(readiness.certificate.iter().map(about_certificate));
     let sources: SourceList = remote.get(&["sources"], &[]).await?;
     findings.extend(about_sources(&sources));
     findings.extend(remote.servers().await?.servers.iter().map(about_server));
     findings.extend(about_definitions(&remote.tools().await?));
     Ok(findings)
+}
+
+fn about_certificate(certificate: &CertificateView) -> Finding {
+    let CertificateView { valid_from, valid_until, is_valid, refused } = certificate;
+    let times = format!("valid from {valid_from} until {valid_until}");
+    match (refused, is_valid) {
+        (_, false) => {
+            Finding::ill("certificate", format!("not valid now; {times}"), Some(RENEW.into()))
+        }
+        (Some(reason), true) => {
+            let says =
+                format!("{times}; the files as they are now were refused: {}", harmless(reason));
+            Finding::ill("certificate", says, None)
+        }
+        (None, true) => Finding::well("certificate", times),
+    }
 }
 
 fn about_server(server: &ServerView) -> Finding {

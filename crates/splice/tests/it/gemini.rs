@@ -1,0 +1,7 @@
+//! Gemini `generateContent`.
+
+mod checker;
+mod golden;
+mod properties;
+mod provider;
+mod request;

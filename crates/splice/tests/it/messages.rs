@@ -1,0 +1,7 @@
+//! Anthropic Messages.
+
+mod checker;
+mod golden;
+mod properties;
+mod provider;
+mod request;
