@@ -364,7 +364,8 @@ export interface paths {
         post?: never;
         /**
          * Remove the declaration of a tool
-         * @description Removes the entry of this name from `toolbox.tools`, as `PUT` writes it. Needs the role admin.
+         * @description Removes the entry of this name from `toolbox.tools`, as `PUT` writes it. If the entry has an argument with a `value` or with
+         *     `hidden`, this needs its `ETag` in `If-Match`, as `PUT` does. Needs the role admin.
          */
         delete: operations["deleteDeclaration"];
         options?: never;
@@ -697,12 +698,23 @@ export interface paths {
         };
         /**
          * Show a toolset
-         * @description Its tools, as far as the caller may see them, their cost in tokens, and for operators the rules that it is made by.
+         * @description Its tools, as far as the caller may see them, their cost in tokens, and for operators the rules that it is made by and its
+         *     entry in the configuration file.
          */
         get: operations["getToolset"];
-        put?: never;
+        /**
+         * Configure a toolset
+         * @description Makes the entry of this name in `toolsets` hold exactly this declaration: the text of the configuration file is edited,
+         *     checked, written and applied before the response. Needs the role admin.
+         */
+        put: operations["putToolset"];
         post?: never;
-        delete?: never;
+        /**
+         * Remove a toolset
+         * @description Removes the entry of this name from `toolsets`, as `PUT` writes it. What names the toolset must be changed first, such as
+         *     `gateway.tool_sets`. Needs the role admin.
+         */
+        delete: operations["deleteToolset"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1291,6 +1303,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/providers/{provider}/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the models of a provider
+         * @description Asks the provider, with the named credential. A provider whose format has no such list has its default model alone. What a model
+         *     takes is there where the provider's list says it.
+         */
+        get: operations["listModels"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/providers/{provider}/sign-ins": {
         parameters: {
             query?: never;
@@ -1446,7 +1479,8 @@ export interface paths {
         /**
          * Check that the board is ready
          * @description An unavailable server, or a store that takes no writes, makes the board `degraded` but not unready: calls of that
-         *     server's tools, and requests that would change something, fail with their own errors.
+         *     server's tools, and requests that would change something, fail with their own errors. Between a signal to stop and the
+         *     end (`serve --shutdown-delay`) the board is not ready, so that a load balancer sends its requests elsewhere.
          *     If credentials are required, only requests with credentials get the names of servers, and clients only those of
          *     servers that policy shows them.
          */
@@ -2139,6 +2173,20 @@ export interface components {
             /** @description The handle of the whole result, if `result` has only its beginning. */
             result_handle: string | null;
         };
+        /** @description The certificate of the HTTP server. */
+        CertificateView: {
+            /** @description When its validity begins, in RFC 3339. */
+            valid_from: string;
+            /** @description When its validity ends, in RFC 3339. */
+            valid_until: string;
+            /** @description Whether it is valid now. */
+            is_valid: boolean;
+            /**
+             * @description Why the files as they are now were refused; the certificate of before is still in use. Absent if they were not, and
+             *     for callers that do not see all of the board.
+             */
+            refused?: string | null;
+        };
         /** @description Where a value was set. */
         ConfigOriginView: {
             /** @description `file`, `environment` or `default`. */
@@ -2480,12 +2528,37 @@ export interface components {
             /** @enum {string} */
             role: "tool";
         };
+        /** @description The models of a provider. */
+        ModelList: {
+            /** @description In the order of the provider. */
+            models: components["schemas"]["ModelView"][];
+        };
         /** @description The turns that wait for one model. */
         ModelLoad: {
             provider: string;
             model: string;
             /** @description The number of turns that run. */
             turns: number;
+        };
+        /** @description A model, as far as the list of its provider describes it. */
+        ModelView: {
+            /**
+             * @description The name by which sessions and turns choose it.
+             * @example claude-opus-5-5
+             */
+            id: string;
+            /** @description Its name for people, where it has another one. */
+            title?: string | null;
+            /**
+             * Format: int64
+             * @description The largest number of tokens of a request with its response.
+             */
+            context_window?: number | null;
+            /**
+             * Format: int64
+             * @description The largest number of tokens of a response.
+             */
+            max_output_tokens?: number | null;
         };
         /** @description A new API key. */
         NewKeyBody: {
@@ -2867,6 +2940,7 @@ export interface components {
             /** @description The unavailable servers that the caller may know of. */
             unavailable: string[];
             store?: components["schemas"]["StoreTrouble"] | null;
+            certificate?: components["schemas"]["CertificateView"] | null;
         };
         /** @description Whether arguments and results of calls are recorded. */
         RecordDeclaration: {
@@ -3864,6 +3938,20 @@ export interface components {
             /** @description Differences between the definition that MCP clients get and the server's, because strict clients would refuse that. */
             repairs: string[];
         };
+        /** @description An entry of `toolsets` as the API takes it. */
+        ToolsetDeclaration: {
+            /**
+             * @description Describes the contents to a model that has to choose a toolset.
+             * @example Stock prices
+             */
+            description: string;
+            /** @description When a model should enable it. */
+            when_to_use?: string;
+            /** @description Servers whose tools are all members. */
+            servers?: string[];
+            /** @description Further members: `tool` or `server.tool`, as names or patterns with `*` and `?`. */
+            tools?: string[];
+        };
         /** @description One toolset. */
         ToolsetDetail: {
             name: string;
@@ -3877,6 +3965,14 @@ export interface components {
                 [key: string]: number;
             };
             rules: components["schemas"]["ToolsetRules"] | null;
+            /** @description Its entry in the configuration file; `null` if the file has none, and for clients. */
+            declared: Record<string, never> | null;
+            /** @description Where each declared value is written, by its JSON pointer in `declared`: `FILE:LINE:COLUMN`. */
+            origins: {
+                [key: string]: string;
+            };
+            /** @description The version of the entry, which is also the `ETag` of the response; `null` if there is no entry, and for clients. */
+            etag: string | null;
         };
         /** @description All toolsets, and the default exposure of MCP clients. */
         ToolsetList: {
@@ -4314,8 +4410,35 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description The board is still connecting its servers, or is about to stop. */
+        NotReady: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description The credential has no sign-in, or the sign-in failed. */
         ProviderAccountRefused: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The provider cannot be asked, or refused the request. */
+        ProviderFailed: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The provider did not answer in time. */
+        ProviderTimedOut: {
             headers: {
                 [name: string]: unknown;
             };
@@ -4489,6 +4612,15 @@ export interface components {
         };
         /** @description No key has this id or name. */
         UnknownKey: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description No provider of that name is known, or it has no such credential. */
+        UnknownProvider: {
             headers: {
                 [name: string]: unknown;
             };
@@ -5399,6 +5531,7 @@ export interface operations {
             409: components["responses"]["EditConflict"];
             412: components["responses"]["StaleEntry"];
             422: components["responses"]["EditRefused"];
+            428: components["responses"]["UnreadEntry"];
             503: components["responses"]["Starting"];
         };
     };
@@ -5685,7 +5818,7 @@ export interface operations {
                 session?: string;
                 /** @description Only calls of this principal, or of the API key of this name. */
                 principal?: string;
-                /** @description Only calls of this person. */
+                /** @description Only calls of this person, as `person` of a record has it. */
                 person?: string;
                 /** @description Only calls in sessions of this owner, and calls that it made without a session. */
                 owner?: string;
@@ -5978,6 +6111,8 @@ export interface operations {
             /** @description The toolset. */
             200: {
                 headers: {
+                    /** @description The version of its entry, for operators, if there is one. */
+                    etag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5988,6 +6123,97 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["UnknownToolset"];
+            503: components["responses"]["Starting"];
+        };
+    };
+    putToolset: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The `ETag` of the entry that is replaced, or `*`. */
+                "If-Match"?: string;
+                /** @description `*`: there must be no entry yet. */
+                "If-None-Match"?: string;
+            };
+            path: {
+                /**
+                 * @description The name of the toolset.
+                 * @example demo
+                 */
+                toolset: string;
+            };
+            cookie?: never;
+        };
+        /** @description The entry of the toolset. */
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "description": "Says things again",
+                 *       "tools": [
+                 *         "demo.echo"
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["ToolsetDeclaration"];
+            };
+        };
+        responses: {
+            /** @description The toolset is written and in force. */
+            200: {
+                headers: {
+                    /** @description The new version of its entry. */
+                    etag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ToolsetDetail"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["BodyLate"];
+            409: components["responses"]["EditConflict"];
+            412: components["responses"]["StaleEntry"];
+            413: components["responses"]["BodyTooLarge"];
+            415: components["responses"]["NotJson"];
+            422: components["responses"]["EditRefused"];
+            503: components["responses"]["Starting"];
+        };
+    };
+    deleteToolset: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The `ETag` of the entry that is removed, or `*`. */
+                "If-Match"?: string;
+            };
+            path: {
+                /**
+                 * @description The name of the toolset.
+                 * @example demo
+                 */
+                toolset: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The entry is removed, and the change is in force. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["UnknownToolset"];
+            409: components["responses"]["EditConflict"];
+            412: components["responses"]["StaleEntry"];
+            422: components["responses"]["EditRefused"];
             503: components["responses"]["Starting"];
         };
     };
@@ -7346,6 +7572,45 @@ export interface operations {
             503: components["responses"]["Starting"];
         };
     };
+    listModels: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The name of the credential; without it, the default one.
+                 * @example work
+                 */
+                credential?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The name of a model provider.
+                 * @example google
+                 */
+                provider: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The models. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ModelList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["UnknownProvider"];
+            502: components["responses"]["ProviderFailed"];
+            503: components["responses"]["Starting"];
+            504: components["responses"]["ProviderTimedOut"];
+        };
+    };
     beginProviderSignIn: {
         parameters: {
             query?: never;
@@ -7606,7 +7871,7 @@ export interface operations {
                 };
             };
             403: components["responses"]["ForbiddenHost"];
-            503: components["responses"]["Starting"];
+            503: components["responses"]["NotReady"];
         };
     };
     getMetrics: {

@@ -17,4 +17,5 @@ export type ToolDeclarationView = Schemas['ToolDeclarationView'];
 export type DeclarationPreview = Schemas['DeclarationPreview'];
 export type ToolsetList = Schemas['ToolsetList'];
 export type SessionView = Schemas['SessionView'];
+export type ModelView = Schemas['ModelView'];
 export type ProviderView = Schemas['ProviderView'];

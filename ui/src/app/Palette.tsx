@@ -2,18 +2,35 @@ import { Group, Modal, ScrollArea, Text, TextInput } from '@mantine/core';
 import { IconSearch } from '@tabler/icons-react';
 import { type KeyboardEvent, useDeferredValue, useEffect, useMemo, useRef, useState } from 'react';
 import { useNavigate } from 'react-router';
+import { useRole } from '../data/me';
 import { useServers, useSessions, useTools } from '../data/queries';
 import { type Entry, matching, recentFirst, remember } from './palette-entries';
 import { screens } from './screens';
+
+/** What can be done from anywhere: its name, its address, and what it is about. */
+const ACTIONS = [
+  ['Add a server', '/servers?add', 'an MCP server with an address', 'admin'],
+  ['Compose a toolset', '/toolsets?compose', 'a group of tools', 'client'],
+  ['New session', '/sessions?new', 'a view of the tools for a client', 'client'],
+  ['New chat', '/chat', 'a conversation with a model', 'client'],
+  ['Make a key', '/keys?new', 'an API key', 'admin'],
+] as const;
 
 /** Everything that Ctrl+K finds. */
 function useEntries(): Entry[] {
   const servers = useServers().data?.servers;
   const tools = useTools().data?.tools;
   const sessions = useSessions().data?.sessions;
+  const isAdmin = useRole('admin');
   return useMemo(
     () => [
       ...screens.map(({ path, label, about }) => ({ to: `/${path}`, label, kind: 'Screen', about })),
+      ...ACTIONS.filter(([, , , role]) => role === 'client' || isAdmin).map(([label, to, about]) => ({
+        to,
+        label,
+        kind: 'Action',
+        about,
+      })),
       ...(servers ?? []).map(({ name, state }) => ({
         to: `/servers/${encodeURIComponent(name)}`,
         label: name,
@@ -33,7 +50,7 @@ function useEntries(): Entry[] {
         about: description ?? '',
       })),
     ],
-    [servers, tools, sessions],
+    [servers, tools, sessions, isAdmin],
   );
 }
 

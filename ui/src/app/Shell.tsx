@@ -55,7 +55,7 @@ function Navigation({ onChosen }: { onChosen: () => void }) {
         <Group justify="space-between" px="sm" py="xs" gap="xs" wrap="nowrap">
           <Text size="xs" c="dimmed" truncate>
             {me?.version ? `Switchboard ${me.version}` : 'Switchboard'}
-            {me && me.access !== 'open' ? ` · ${me.principal} (${me.role})` : ''}
+            {me && me.access !== 'open' ? ` · ${me.name ?? me.principal} (${me.role})` : ''}
           </Text>
           {me && me.access !== 'open' && (
             <ActionIcon title="Sign out" variant="subtle" color="gray" aria-label="Sign out" onClick={signOut}>

@@ -9,7 +9,7 @@ type Block = {
   text?: string;
   data?: string;
   mimeType?: string;
-  resource?: { uri?: string; text?: string; mimeType?: string };
+  resource?: { uri?: string; text?: string; blob?: string; mimeType?: string };
   uri?: string;
   name?: string;
 };
@@ -28,12 +28,12 @@ function parsed(text: string): unknown {
 }
 
 /** A long text is cut, with its size and a button for the rest. */
-export function LongText({ text }: { text: string }) {
+export function LongText({ text, label = 'Text' }: { text: string; label?: string }) {
   const [all, setAll] = useState(false);
   const isCut = text.length > CUT && !all;
   return (
     <>
-      <pre className="output" tabIndex={0} aria-label="Text">
+      <pre className="output" tabIndex={0} aria-label={label}>
         {isCut ? text.slice(0, CUT) : text}
       </pre>
       {isCut && (
@@ -134,13 +134,20 @@ export function Structured({ value }: { value: unknown }) {
 }
 
 function Content({ block }: { block: Block }) {
-  if (block.type === 'image' && block.data !== undefined) {
+  const media = block.data ?? block.resource?.blob;
+  const kind = block.mimeType ?? block.resource?.mimeType ?? (block.type === 'image' ? 'image/png' : '');
+  const source = `data:${kind};base64,${media ?? ''}`;
+  if (media !== undefined && kind.startsWith('image/')) {
+    return <img className="result-image" src={source} alt="Result of the tool" />;
+  }
+  if (media !== undefined && kind.startsWith('audio/')) {
     return (
-      <img
-        className="result-image"
-        src={`data:${block.mimeType ?? 'image/png'};base64,${block.data}`}
-        alt="Result of the tool"
-      />
+      <Stack gap={4}>
+        <audio controls src={source} aria-label="Result of the tool" />
+        <Text size="xs" c="dimmed">
+          {kind}, {bytes(Math.floor((media.length * 3) / 4))}
+        </Text>
+      </Stack>
     );
   }
   const text = block.text ?? block.resource?.text;
@@ -155,12 +162,6 @@ function Content({ block }: { block: Block }) {
       </Box>
     );
   }
-  if (block.type === 'audio')
-    return (
-      <Text size="sm">
-        Audio ({block.mimeType}), {bytes((block.data ?? '').length)}
-      </Text>
-    );
   return (
     <Text size="sm">
       {block.type}: {block.name ?? block.uri ?? block.resource?.uri ?? ''}

@@ -19,7 +19,7 @@ const STALE: Record<string, string[]> = {
   server: ['servers', 'server'],
   server_log: ['server-log'],
   call_started: ['stats-now'],
-  call_ended: ['calls', 'call', 'stats-now', 'stats-calls'],
+  call_ended: ['calls', 'call', 'stats-now'],
   session: ['sessions', 'session', 'session-tools', 'session-toolsets', 'renderings'],
   turn: ['turns', 'turn', 'session', 'history'],
   config: ['config', 'servers', 'tools', 'toolsets', 'keys', 'declaration'],

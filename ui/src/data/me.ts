@@ -4,6 +4,8 @@ import { ApiError } from '../api/problem';
 
 export interface Me {
   principal: string;
+  /** The name of the key. */
+  name?: string | null;
   role: 'client' | 'operator' | 'admin';
   access: 'open' | 'key' | 'token';
   version: string;

@@ -7,9 +7,18 @@ export const serversQuery = queryOptions({
   queryFn: ({ signal }) => unwrap(client.GET('/api/v1/servers', { signal })),
 });
 
+/** The list of thousands of tools is new at each revision: comparing it with the old one costs more than drawing it. */
 export const toolsQuery = queryOptions({
   queryKey: ['tools'],
   queryFn: ({ signal }) => unwrap(client.GET('/api/v1/tools', { signal })),
+  structuralSharing: false,
+});
+
+/** All tools, also those that are hidden. */
+export const allToolsQuery = queryOptions({
+  queryKey: ['tools', 'all'],
+  queryFn: ({ signal }) => unwrap(client.GET('/api/v1/tools', { params: { query: { all: true } }, signal })),
+  structuralSharing: false,
 });
 
 export const toolsetsQuery = queryOptions({
@@ -27,6 +36,16 @@ export const providersQuery = queryOptions({
   queryFn: ({ signal }) => unwrap(client.GET('/api/v1/providers', { signal })),
   staleTime: 60_000,
 });
+
+/** The models that a provider offers. It is asked, and may refuse. */
+export const modelsQuery = (provider: string) =>
+  queryOptions({
+    queryKey: ['models', provider],
+    queryFn: ({ signal }) =>
+      unwrap(client.GET('/api/v1/providers/{provider}/models', { params: { path: { provider } }, signal })),
+    staleTime: 300_000,
+    retry: false,
+  });
 
 export const useServers = () => useQuery(serversQuery);
 export const useTools = () => useQuery(toolsQuery);

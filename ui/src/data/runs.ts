@@ -121,6 +121,11 @@ function subscribe(listener: () => void): () => void {
   return () => listeners.delete(listener);
 }
 
+/** Whether a call of this tab has worked. */
+export function useHasWorked(): boolean {
+  return useSyncExternalStore(subscribe, () => [...runs.values()].some(({ call }) => call?.outcome === 'ok'));
+}
+
 export function useRun(tool: string): Run | undefined {
   return useSyncExternalStore(subscribe, () => runs.get(tool));
 }

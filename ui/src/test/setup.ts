@@ -7,3 +7,7 @@ afterEach(() => {
   globalThis.sessionStorage?.clear();
   globalThis.localStorage?.clear();
 });
+
+// happy-dom has no fonts; text areas that grow ask for them.
+if (typeof document !== 'undefined')
+  Object.defineProperty(document, 'fonts', { value: new EventTarget(), configurable: true });

@@ -9,6 +9,7 @@ import type { components } from '../../api/schema';
 import { queryClient } from '../query-client';
 import { eventsOf } from '../sse';
 import { applyEvent, isOver, newTurn, type Turn, type TurnEvent } from './turn';
+import { newTurnId } from './turn-id';
 
 export type NewTurn = components['schemas']['NewTurn'];
 
@@ -54,7 +55,7 @@ export class LiveChat {
 
   /** Begins a turn. Repeated requests carry the same id, so that it begins once. */
   send(body: NewTurn, text: string): void {
-    const id = crypto.randomUUID();
+    const id = newTurnId();
     this.#change({ refusal: undefined });
     this.#put(newTurn(id));
     const headers = { accept: 'text/event-stream', 'content-type': 'application/json' };

@@ -16,6 +16,7 @@ export const sessionToolsQuery = (id: string) =>
   queryOptions({
     queryKey: ['session-tools', id],
     queryFn: ({ signal }) => unwrap(client.GET('/api/v1/sessions/{id}/tools', { params: { path: { id } }, signal })),
+    structuralSharing: false,
   });
 
 /** Every tool that the session could have, with what decided its state where the board says it. */
@@ -24,6 +25,7 @@ export const allSessionToolsQuery = (id: string) =>
     queryKey: ['session-tools', id, 'all'],
     queryFn: ({ signal }) =>
       unwrap(client.GET('/api/v1/sessions/{id}/tools', { params: { path: { id }, query: { all: true } }, signal })),
+    structuralSharing: false,
   });
 
 export const sessionToolsetsQuery = (id: string) =>

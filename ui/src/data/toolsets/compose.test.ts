@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { asYaml, costed, estimate, faultsOf, matchingTools, total } from './compose';
+import { costed, entryOf, estimate, faultsOf, matchingTools, total } from './compose';
 
 const tool = (name: string, description = '') => {
   const [server, bare] = name.split('.');
@@ -42,9 +42,17 @@ test('faults stand at their field', () => {
   expect(faultsOf({ ...fields, description: '' }, [])).toHaveProperty('description');
 });
 
-test('the entry of the configuration quotes what YAML would read as something else', () => {
-  const fields = { name: 'on', description: 'Prices: of shares', when_to_use: 'Somebody asks' };
-  expect(asYaml(fields, ['a.get_price', '*x'])).toBe(
-    '- name: "on"\n  description: "Prices: of shares"\n  when_to_use: Somebody asks\n  tools:\n    - a.get_price\n    - "*x"\n',
-  );
+test('the entry has what is filled in', () => {
+  const fields = { name: ' prices ', description: 'Prices of shares', when_to_use: ' ' };
+  expect(entryOf(fields, { tools: ['a.get_price', 'b.*'], servers: [] })).toEqual({
+    name: 'prices',
+    description: 'Prices of shares',
+    tools: ['a.get_price', 'b.*'],
+  });
+  expect(entryOf({ ...fields, when_to_use: 'Somebody asks' }, { tools: [], servers: ['a'] })).toEqual({
+    name: 'prices',
+    description: 'Prices of shares',
+    when_to_use: 'Somebody asks',
+    servers: ['a'],
+  });
 });

@@ -4,6 +4,10 @@ import type { components } from '../../api/schema';
 type Schemas = components['schemas'];
 export type Tool = Pick<Schemas['ToolView'], 'name' | 'server' | 'tool' | 'description' | 'input_schema'>;
 export type Toolset = Schemas['ToolsetView'];
+export interface ToolsetRules {
+  tools: string[];
+  servers: string[];
+}
 
 const BYTES_PER_TOKEN = 4;
 
@@ -56,15 +60,21 @@ export function faultsOf({ name, description }: NewToolset, taken: string[]): { 
   return faults;
 }
 
-/** A scalar of YAML that is read as text, whatever it holds. JSON strings are YAML strings. */
-const scalar = (text: string): string =>
-  /^[A-Za-z][A-Za-z0-9 _.-]*$/.test(text) && !WORDS.has(text.toLowerCase()) ? text : JSON.stringify(text);
-const WORDS = new Set(['true', 'false', 'null', 'yes', 'no', 'on', 'off', 'y', 'n']);
+export interface NamedEntry {
+  name: string;
+  description: string;
+  when_to_use?: string;
+  tools?: string[];
+  servers?: string[];
+}
 
-/** The entry for `toolsets:` in the configuration. */
-export function asYaml({ name, description, when_to_use }: NewToolset, tools: string[]): string {
-  const lines = [`- name: ${scalar(name.trim())}`, `  description: ${scalar(description.trim())}`];
-  if (when_to_use.trim() !== '') lines.push(`  when_to_use: ${scalar(when_to_use.trim())}`);
-  lines.push('  tools:', ...tools.map((tool) => `    - ${scalar(tool)}`));
-  return `${lines.join('\n')}\n`;
+/** The entry of the toolset in the configuration. */
+export function entryOf({ name, description, when_to_use }: NewToolset, rules: ToolsetRules): NamedEntry {
+  return {
+    name: name.trim(),
+    description: description.trim(),
+    ...(when_to_use.trim() === '' ? {} : { when_to_use: when_to_use.trim() }),
+    ...(rules.tools.length === 0 ? {} : { tools: rules.tools }),
+    ...(rules.servers.length === 0 ? {} : { servers: rules.servers }),
+  };
 }

@@ -1,17 +1,18 @@
-import { Anchor, Breadcrumbs, Group, Paper, Table, Text, Title } from '@mantine/core';
+import { Anchor, Group, Paper, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from 'react-router';
 import { client, unwrap } from '../../api/client';
 import type { RecordView } from '../../api/types';
 import { CopyButton } from '../../components/CopyButton';
+import { DetailPage } from '../../components/DetailPage';
+import { type Fact, Facts } from '../../components/Facts';
 import { LongText } from '../../components/Result';
-import { Page } from '../../components/Page';
+import { Section } from '../../components/Section';
 import { StateBadge } from '../../components/StateBadge';
-import { QueryState } from '../../components/states';
 import { bytes, duration } from '../../components/time';
 
-function Facts({ call }: { call: RecordView }) {
-  const facts: [string, React.ReactNode][] = [
+function factsOf(call: RecordView): Fact[] {
+  return [
     [
       'Tool',
       call.tool === null ? (
@@ -53,20 +54,6 @@ function Facts({ call }: { call: RecordView }) {
     ['Catalog revision', call.revision],
     ['Digest of the arguments', <span className="mono">{call.argument_digest}</span>],
   ];
-  return (
-    <Table fz="sm" variant="vertical" layout="fixed">
-      <Table.Tbody>
-        {facts.map(([label, value]) => (
-          <Table.Tr key={label}>
-            <Table.Th w={170} scope="row">
-              {label}
-            </Table.Th>
-            <Table.Td style={{ overflowWrap: 'anywhere' }}>{value}</Table.Td>
-          </Table.Tr>
-        ))}
-      </Table.Tbody>
-    </Table>
-  );
 }
 
 export function CallPage() {
@@ -75,51 +62,34 @@ export function CallPage() {
     queryKey: ['call', id],
     queryFn: ({ signal }) => unwrap(client.GET('/api/v1/calls/{id}', { params: { path: { id } }, signal })),
   });
+  const name = query.data?.tool ?? query.data?.requested ?? 'Call';
   return (
-    <Page
-      tab="Call"
-      title={
-        <Breadcrumbs>
-          <Anchor component={Link} to="/calls" inherit>
-            Calls
-          </Anchor>
-          <span className="big">{query.data?.tool ?? query.data?.requested ?? 'Call'}</span>
-        </Breadcrumbs>
-      }
-    >
-      <QueryState query={query}>
-        {(call) => (
-          <>
-            <Group gap="xs">
-              <StateBadge state={call.outcome} />
-              <Text size="xs" className="mono">
-                {call.id}
-              </Text>
-              <CopyButton value={call.id} name="Copy the id" />
-            </Group>
-            {call.message !== null && <Text>{call.message}</Text>}
-            <Paper withBorder p="md">
-              <Facts call={call} />
-            </Paper>
-            {call.arguments && (
-              <Paper withBorder p="md">
-                <Title order={2} size="h5" mb="xs">
-                  Recorded arguments
-                </Title>
-                <LongText text={call.arguments.text} />
-              </Paper>
-            )}
-            {call.result && (
-              <Paper withBorder p="md">
-                <Title order={2} size="h5" mb="xs">
-                  Recorded result
-                </Title>
-                <LongText text={call.result.text} />
-              </Paper>
-            )}
-          </>
-        )}
-      </QueryState>
-    </Page>
+    <DetailPage list={{ to: '/calls', label: 'Calls' }} name={name} tab="Call" query={query}>
+      {(call) => (
+        <>
+          <Group gap="xs">
+            <StateBadge state={call.outcome} />
+            <Text size="xs" className="mono">
+              {call.id}
+            </Text>
+            <CopyButton value={call.id} name="Copy the id" />
+          </Group>
+          {call.message !== null && <Text>{call.message}</Text>}
+          <Paper withBorder p="md">
+            <Facts facts={factsOf(call)} width={170} />
+          </Paper>
+          {call.arguments && (
+            <Section title="Recorded arguments">
+              <LongText text={call.arguments.text} />
+            </Section>
+          )}
+          {call.result && (
+            <Section title="Recorded result">
+              <LongText text={call.result.text} />
+            </Section>
+          )}
+        </>
+      )}
+    </DetailPage>
   );
 }

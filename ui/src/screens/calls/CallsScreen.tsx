@@ -1,4 +1,4 @@
-import { Anchor, Button, Group, NativeSelect, Paper, SimpleGrid, Stack, Table, Text } from '@mantine/core';
+import { Anchor, Button, Group, NativeSelect, Stack, Table } from '@mantine/core';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link, useSearchParams } from 'react-router';
@@ -9,11 +9,9 @@ import { Page } from '../../components/Page';
 import { SearchField } from '../../components/SearchField';
 import { StateBadge } from '../../components/StateBadge';
 import { Empty, ErrorPanel, Loading } from '../../components/states';
-import { bytes, duration, useNow } from '../../components/time';
-import { useActivity } from '../../data/activity';
+import { bytes, duration } from '../../components/time';
 import { useBoardEvents } from '../../data/live';
-import { Timeline } from './Timeline';
-import { Waiting } from './Waiting';
+import { Overview } from './Overview';
 
 const OUTCOMES = [
   'ok',
@@ -40,6 +38,9 @@ const PERIODS: [string, string, number][] = [
 ];
 const PAGE = 100;
 
+/** The period of the filters; all times where it is unknown. */
+const periodOf = (filters: Filters) => PERIODS.find(([key]) => key === filters.period) ?? PERIODS[0];
+
 type Filters = Record<'tool' | 'server' | 'session' | 'outcome' | 'period', string>;
 
 function useCalls(filters: Filters) {
@@ -48,7 +49,7 @@ function useCalls(filters: Filters) {
     queryKey: ['call-log', filters],
     initialPageParam: undefined as string | undefined,
     queryFn: ({ pageParam, signal }) => {
-      const period = PERIODS.find(([key]) => key === filters.period)?.[2] ?? 0;
+      const [, , period] = periodOf(filters);
       const query = {
         limit: PAGE,
         tool: filters.tool || undefined,
@@ -103,41 +104,6 @@ function Log({ calls }: { calls: RecordView[] }) {
   );
 }
 
-/** What the last minutes looked like, from the records that this page has seen. */
-function Overview() {
-  const activity = useActivity();
-  const now = useNow();
-  const samples = [...activity.values()].flatMap((each) => each.samples).filter(({ at }) => now - at < 300_000);
-  const errors = samples.filter(({ isError }) => isError).length;
-  return (
-    <SimpleGrid cols={{ base: 1, md: 3 }}>
-      <Paper withBorder p="sm">
-        <Text size="xs" c="dimmed">
-          In flight
-        </Text>
-        <Waiting />
-      </Paper>
-      <Paper withBorder p="sm">
-        <Text size="xs" c="dimmed">
-          Errors in the last five minutes
-        </Text>
-        <Text size="xl" fw={700}>
-          {samples.length === 0 ? '–' : `${((100 * errors) / samples.length).toFixed(1)} %`}
-        </Text>
-        <Text size="xs" c="dimmed">
-          {errors} of {samples.length} calls
-        </Text>
-      </Paper>
-      <Paper withBorder p="sm">
-        <Text size="xs" c="dimmed">
-          Last five minutes
-        </Text>
-        <Timeline samples={samples} now={now} />
-      </Paper>
-    </SimpleGrid>
-  );
-}
-
 export function CallsScreen() {
   const [search, setSearch] = useSearchParams();
   const get = (name: string) => search.get(name) ?? '';
@@ -148,14 +114,15 @@ export function CallsScreen() {
     outcome: get('outcome'),
     period: get('period'),
   };
+  const period = periodOf(filters);
   const query = useCalls(filters);
   const [news, setNews] = useState(0);
   const calls = query.data?.pages.flatMap((page) => page.calls) ?? [];
   useBoardEvents(['call_ended'], ({ data }) => {
-    const { tool, server, outcome } = data as unknown as RecordView;
+    const { tool, server, session, outcome } = data as unknown as RecordView;
     const fits = (wanted: string, actual: string | null) => wanted === '' || wanted === actual;
-    if (fits(filters.tool, tool) && fits(filters.server, server) && fits(filters.outcome, outcome))
-      setNews((before) => before + 1);
+    const isHere = fits(filters.server, server) && fits(filters.session, session) && fits(filters.outcome, outcome);
+    if (isHere && (fits(filters.tool, tool) || tool?.endsWith(`.${filters.tool}`))) setNews((before) => before + 1);
   });
   const set = (name: string, value: string) =>
     setSearch(
@@ -175,7 +142,13 @@ export function CallsScreen() {
       title="Calls"
       about="What was called, how it ended, and how long it took. Records hold a digest of the arguments, not the arguments"
     >
-      <Overview />
+      <Overview
+        period={{ ms: period[2], label: period[1] }}
+        tool={filters.tool}
+        server={filters.server}
+        by={get('by')}
+        onBy={(by) => set('by', by)}
+      />
       <Group gap="xs" align="flex-end">
         <SearchField
           label="Tool"

@@ -1,9 +1,11 @@
 import { Alert, Badge, Button, Group, Loader, Stack, Text } from '@mantine/core';
 import { IconAlertTriangle, IconRefresh } from '@tabler/icons-react';
 import { memo } from 'react';
+import { Clock } from '../../components/Clock';
 import { CopyButton } from '../../components/CopyButton';
 import { duration } from '../../components/time';
 import { isOver, type Turn, type TurnProblem } from '../../data/chat/turn';
+import { timeOfTurn } from '../../data/chat/turn-id';
 import type { KnownTools } from './CallCard';
 import { StepView } from './StepView';
 
@@ -53,6 +55,7 @@ interface AnswerProps {
 export const AnswerView = memo(function AnswerView({ turn, latencyMs, tools, isOld, onRetry }: AnswerProps) {
   const isReact = turn.strategy === 'react';
   const over = isOver(turn);
+  const at = timeOfTurn(turn.id);
   const text = turn.steps.flatMap((step) => (step.kind === 'text' ? [step.text] : [])).join('\n\n');
   return (
     <article
@@ -69,6 +72,7 @@ export const AnswerView = memo(function AnswerView({ turn, latencyMs, tools, isO
             {turn.model}
           </Text>
         )}
+        {at !== undefined && <Clock at={at} />}
         {isReact && (
           <Badge className="state" variant="light" color="grape">
             ReACT

@@ -10,6 +10,7 @@ import { asMarkdown, type Entry, entriesOf, merged } from '../../data/chat/conve
 import { changeSession, useHistory, useLiveChat, useSession } from '../../data/chat/queries';
 import { beginTurn, retryFrom, rewriteMessage } from '../../data/chat/send';
 import { isOver } from '../../data/chat/turn';
+import { timeOfTurn } from '../../data/chat/turn-id';
 import { sessionToolsQuery } from '../../data/session/queries';
 import { AnswerView } from './AnswerView';
 import type { KnownTool, KnownTools } from './CallCard';
@@ -156,6 +157,8 @@ export function Chat({ id }: { id: string }) {
 
 /** Entries above these are drawn when they come into view. */
 const RECENT = 40;
+/** A long conversation begins with its newest entries; so many more come with each step back. */
+const SHOWN = 80;
 
 interface EntriesProps {
   entries: Entry[];
@@ -183,8 +186,12 @@ function Entries({ entries, tools, count, lastUser, session, onFault }: EntriesP
         : () => void retryFrom(session, lastUser).catch(onFault),
     [session, lastUser, onFault],
   );
-  return entries.map((entry, place) =>
-    entry.kind === 'answer' ? (
+  // New entries come at the end and push none out of sight.
+  const [hidden, setHidden] = useState(() => Math.max(0, entries.length - SHOWN));
+  const first = Math.min(hidden, Math.max(0, entries.length - SHOWN));
+  const drawn = entries.slice(first).map((entry, index) => {
+    const place = first + index;
+    return entry.kind === 'answer' ? (
       <AnswerView
         key={entry.key}
         turn={entry.turn}
@@ -194,9 +201,32 @@ function Entries({ entries, tools, count, lastUser, session, onFault }: EntriesP
         onRetry={place === entries.length - 1 ? onRetry : undefined}
       />
     ) : (
-      <UserMessage key={entry.key} entry={entry} after={count - entry.index - 1} onRewrite={onRewrite} />
-    ),
+      <UserMessage
+        key={entry.key}
+        entry={entry}
+        at={timeOfAnswer(entries[place + 1])}
+        after={count - entry.index - 1}
+        onRewrite={onRewrite}
+      />
+    );
+  });
+  return (
+    <>
+      {first > 0 && (
+        <Group justify="center" py="sm">
+          <Button size="xs" variant="default" onClick={() => setHidden(Math.max(0, first - SHOWN))}>
+            Show {Math.min(SHOWN, first)} earlier of {first}
+          </Button>
+        </Group>
+      )}
+      {drawn}
+    </>
   );
+}
+
+/** A message was said when the turn that answers it began. */
+function timeOfAnswer(entry: Entry | undefined): number | undefined {
+  return entry?.kind === 'answer' ? timeOfTurn(entry.turn.id) : undefined;
 }
 
 /** Tells a screen reader when an answer begins and what it is, instead of every word of it. */

@@ -1,8 +1,13 @@
-import { Button, Group, Popover, Select, TextInput } from '@mantine/core';
+import { Autocomplete, Button, Group, Popover, Select, Text } from '@mantine/core';
 import { useMediaQuery } from '@mantine/hooks';
 import { IconChevronUp } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { useProviders } from '../../data/queries';
+import type { ModelView } from '../../api/types';
+import { modelsQuery, useProviders } from '../../data/queries';
+
+/** Lists of gateways have hundreds of models; typing narrows them down. */
+const SHOWN = 100;
 
 export interface ModelChoice {
   provider?: string | null;
@@ -61,6 +66,7 @@ function Choices({ value, onChange, withinPortal = true }: ModelBarProps & { wit
       />
       <ModelField
         key={`${value.provider}/${value.model}`}
+        provider={chosen?.has_credentials ? chosen.name : undefined}
         model={value.model ?? ''}
         standard={chosen?.model ?? undefined}
         onChange={(model) => onChange({ model: model === '' ? null : model })}
@@ -73,26 +79,75 @@ function Choices({ value, onChange, withinPortal = true }: ModelBarProps & { wit
         allowDeselect={false}
         comboboxProps={{ withinPortal }}
         onChange={(strategy) => onChange({ strategy: strategy === '' ? null : strategy })}
-        w={160}
+        w={190}
       />
     </Group>
   );
 }
 
-/** The name of a model; left empty, it is the provider's own. It is taken with Enter or when the field is left. */
-function ModelField(props: { model: string; standard?: string; onChange: (model: string) => void }) {
-  const [text, setText] = useState(props.model);
-  const commit = () => text.trim() !== props.model && props.onChange(text.trim());
+interface ModelFieldProps {
+  /** The provider that is asked for its models; absent where it cannot be asked. */
+  provider?: string;
+  model: string;
+  standard?: string;
+  onChange: (model: string) => void;
+}
+
+/**
+ * The name of a model; left empty, it is the provider's own. The provider is asked for its models when the field is entered; a
+ * name that is not in its list can be written too. It is taken with Enter, by choice, or when the field is left.
+ */
+function ModelField({ provider, model, standard, onChange }: ModelFieldProps) {
+  const [text, setText] = useState(model);
+  const [isEntered, setEntered] = useState(false);
+  const list = useQuery({ ...modelsQuery(provider ?? ''), enabled: isEntered && provider !== undefined });
+  const models = list.data?.models ?? [];
+  const commit = (name: string) => name.trim() !== model && onChange(name.trim());
+  // Once a name of the list stands in the field, all are offered again.
+  const isChosen = models.some(({ id }) => id === text);
   return (
-    <TextInput
+    <Autocomplete
       size="xs"
       label="Model"
-      placeholder={props.standard ?? 'name of a model'}
+      placeholder={standard ?? 'name of a model'}
+      data={models.map(({ id }) => id)}
+      filter={isChosen ? ({ options }) => options : undefined}
+      limit={SHOWN}
+      maxDropdownHeight={320}
       value={text}
-      onChange={(event) => setText(event.currentTarget.value)}
-      onBlur={commit}
-      onKeyDown={(event) => event.key === 'Enter' && commit()}
-      w={180}
+      comboboxProps={{ withinPortal: false, floatingStrategy: 'fixed', width: 280, position: 'top-start' }}
+      renderOption={({ option }) => <ModelOption model={models.find(({ id }) => id === option.value)} />}
+      inputWrapperOrder={['label', 'input', 'description']}
+      description={list.isError ? `No list: ${list.error.message}` : undefined}
+      onFocus={() => setEntered(true)}
+      onChange={setText}
+      onOptionSubmit={commit}
+      onBlur={() => commit(text)}
+      onKeyDown={(event) => event.key === 'Enter' && commit(text)}
+      w={200}
     />
   );
 }
+
+function ModelOption({ model }: { model?: ModelView }) {
+  if (model === undefined) return null;
+  const about = [
+    model.title,
+    model.context_window && `${tokens(model.context_window)} tokens`,
+    model.max_output_tokens && `${tokens(model.max_output_tokens)} out`,
+  ].filter(Boolean);
+  return (
+    <div>
+      <Text size="sm">{model.id}</Text>
+      {about.length > 0 && (
+        <Text size="xs" c="dimmed">
+          {about.join(' · ')}
+        </Text>
+      )}
+    </div>
+  );
+}
+
+/** A number of tokens in thousands or millions. */
+const tokens = (count: number): string =>
+  count >= 1_000_000 ? `${Number((count / 1_000_000).toFixed(1))} M` : `${Math.round(count / 1000)} k`;

@@ -66,7 +66,7 @@ export function NewChat() {
           {kind === 'demo' && (
             <Group justify="center" gap="xs">
               {examples(tools.data?.tools.map(({ name }) => name) ?? []).map((example) => (
-                <Button key={example} size="xs" variant="default" onClick={() => setText(example)}>
+                <Button key={example} className="wraps" size="xs" variant="default" onClick={() => setText(example)}>
                   {example}
                 </Button>
               ))}

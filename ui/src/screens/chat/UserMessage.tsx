@@ -1,6 +1,7 @@
 import { ActionIcon, Button, Checkbox, Group, Stack, Text, Textarea } from '@mantine/core';
 import { IconPencil } from '@tabler/icons-react';
 import { memo, useState } from 'react';
+import { Clock } from '../../components/Clock';
 import type { Entry } from '../../data/chat/conversation';
 import { Parts } from './Parts';
 
@@ -13,6 +14,8 @@ export interface Rewrite {
 
 interface UserMessageProps {
   entry: Extract<Entry, { index: number }>;
+  /** When it was said, where that is known. */
+  at?: number;
   /** How many messages come after it. */
   after: number;
   /** Absent while a turn runs. */
@@ -72,15 +75,18 @@ function Editor(props: UserMessageProps & { onClose: () => void }) {
 
 /** What a person said, with a way to write it again. */
 export const UserMessage = memo(function UserMessage(props: UserMessageProps) {
-  const { entry, onRewrite } = props;
+  const { entry, at, onRewrite } = props;
   const [isEdited, setEdited] = useState(false);
   const who = entry.kind === 'user' ? 'You' : 'System';
   return (
     <article className="entry user" aria-label={entry.kind === 'user' ? 'Your message' : 'System message'}>
       <Group gap="xs" className="entry-head" justify="space-between">
-        <Text fw={600} size="sm">
-          {who}
-        </Text>
+        <Group gap="xs">
+          <Text fw={600} size="sm">
+            {who}
+          </Text>
+          {at !== undefined && <Clock at={at} />}
+        </Group>
         {entry.kind === 'user' && onRewrite && !isEdited && (
           <ActionIcon
             variant="subtle"

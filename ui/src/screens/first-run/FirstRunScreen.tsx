@@ -13,8 +13,9 @@ import { ApiError } from '../../api/problem';
 import { duration } from '../../components/time';
 import { readDraft, useDraft } from '../../data/drafts';
 import { useServers, useTools } from '../../data/queries';
-import { startRun, useRun } from '../../data/runs';
+import { startRun, useHasWorked, useRun } from '../../data/runs';
 import { ConnectClients } from './ConnectClients';
+import { OwnServers } from './OwnServers';
 
 function Step({
   number,
@@ -102,6 +103,7 @@ function FirstCall({ tools }: { tools: ToolView[] }) {
       />
       <Group>
         <Button
+          className="wraps"
           leftSection={<IconPlayerPlay size={16} />}
           loading={run !== undefined && run.endedAt === undefined}
           onClick={() => {
@@ -132,7 +134,7 @@ function FirstCall({ tools }: { tools: ToolView[] }) {
 function Steps({ tools }: { tools: ToolView[] }) {
   const servers = useServers().data?.servers ?? [];
   const usable = suggested(tools);
-  const run = useRun(usable[0]?.name ?? '');
+  const hasWorked = useHasWorked();
   const ready = servers.filter(({ state }) => state === 'ready').length;
   const away = servers.filter(({ state }) => state !== 'ready');
   return (
@@ -157,11 +159,11 @@ function Steps({ tools }: { tools: ToolView[] }) {
           </Text>
         ))}
       </Step>
-      <Step number={2} title="Call a tool" isDone={run?.call?.outcome === 'ok'}>
+      <Step number={2} title="Call a tool" isDone={hasWorked}>
         {usable.length === 0 ? (
           <Empty
             title="There is no tool to call yet"
-            command="switchboard server add NAME --url URL"
+            command="switchboard --config FILE server set NAME --tool-url URL"
             action={
               <Anchor component={Link} to="/servers?add">
                 Add a server
@@ -174,17 +176,7 @@ function Steps({ tools }: { tools: ToolView[] }) {
       </Step>
       <Step number={3} title="Connect your own clients and servers" isDone={false}>
         <ConnectClients />
-        <Title order={3} size="h6">
-          Your own servers
-        </Title>
-        <Text size="sm">
-          <Anchor component={Link} to="/servers?add" inherit>
-            Add an HTTP server here
-          </Anchor>
-          , or take over the servers that another program has: <span className="mono">switchboard import</span> reads
-          the lists of Claude Desktop, Claude Code, Cursor, VS Code, Codex and Gemini CLI. Servers that are programs
-          belong into the configuration file.
-        </Text>
+        <OwnServers />
       </Step>
     </Stack>
   );

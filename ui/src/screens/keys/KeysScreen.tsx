@@ -2,6 +2,7 @@ import { Alert, Button, Group, Modal, NativeSelect, Paper, Stack, Table, Text, T
 import { IconPlus } from '@tabler/icons-react';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
+import { useSearchParams } from 'react-router';
 import { client, unwrap } from '../../api/client';
 import { setApiKey } from '../../api/key';
 import { ApiError } from '../../api/problem';
@@ -170,7 +171,9 @@ function Row({ entry }: { entry: KeyView }) {
 }
 
 export function KeysScreen() {
-  const [isMaking, setMaking] = useState(false);
+  const [search, setSearch] = useSearchParams();
+  const isMaking = search.has('new');
+  const setMaking = (isMaking: boolean) => setSearch(isMaking ? { new: '' } : {});
   const [made, setMade] = useState<NewKeyView | undefined>();
   const query = useQuery({
     queryKey: ['keys'],
@@ -224,7 +227,7 @@ export function KeysScreen() {
           ) : (
             <div className="wide-table" tabIndex={0} role="region" aria-label="Keys">
               <Title order={2} size="h5" mb="xs">
-                {keys.length} keys
+                {keys.length} {keys.length === 1 ? 'key' : 'keys'}
               </Title>
               <Table fz="sm">
                 <Table.Thead>

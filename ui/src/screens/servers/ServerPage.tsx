@@ -1,20 +1,25 @@
-import { Alert, Anchor, Breadcrumbs, Button, Group, Modal, Paper, Stack, Table, Text, Title } from '@mantine/core';
-import { IconPlugConnected, IconTrash } from '@tabler/icons-react';
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { useState } from 'react';
-import { Link, useNavigate, useParams } from 'react-router';
+import { Alert, Anchor, Group, Stack, Table, Text } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { Link, useParams } from 'react-router';
 import { client, unwrap } from '../../api/client';
-import type { ServerDetail } from '../../api/types';
+import type { ServerDetail, ServerView } from '../../api/types';
 import { Ago } from '../../components/Ago';
-import { Page } from '../../components/Page';
-import { ErrorPanel, QueryState } from '../../components/states';
+import { DetailPage } from '../../components/DetailPage';
+import { type Fact, Facts } from '../../components/Facts';
+import { Section } from '../../components/Section';
+import { Empty } from '../../components/states';
 import { duration } from '../../components/time';
-import { useRole } from '../../data/me';
+import { useMe, useRole } from '../../data/me';
+import { useServers } from '../../data/queries';
+import { ServerAccount } from './ServerAccount';
+import { ServerActions } from './ServerActions';
+import { ServerLoad } from './ServerLoad';
+import { ServerLog } from './ServerLog';
 import { ServerState } from './ServerState';
 import { SignInAtServer } from './SignInAtServer';
 
-function Facts({ server }: { server: ServerDetail }) {
-  const facts: [string, React.ReactNode][] = [
+function factsOf(server: ServerDetail): Fact[] {
+  return [
     ['Place', <span className="mono">{server.place}</span>],
     ['Transport', server.transport],
     [
@@ -39,20 +44,6 @@ function Facts({ server }: { server: ServerDetail }) {
       server.last_error_at_ms === null ? 'none in this run' : <Ago at={server.last_error_at_ms} inherit />,
     ],
   ];
-  return (
-    <Table fz="sm" variant="vertical" layout="fixed">
-      <Table.Tbody>
-        {facts.map(([label, value]) => (
-          <Table.Tr key={label}>
-            <Table.Th w={140} scope="row">
-              {label}
-            </Table.Th>
-            <Table.Td style={{ overflowWrap: 'anywhere' }}>{value}</Table.Td>
-          </Table.Tr>
-        ))}
-      </Table.Tbody>
-    </Table>
-  );
 }
 
 function Trouble({ server }: { server: ServerDetail }) {
@@ -78,10 +69,7 @@ function Declared({ server }: { server: ServerDetail }) {
   if (server.declared === null) return null;
   const origins = Object.entries(server.origins as Record<string, string>);
   return (
-    <Paper withBorder p="md">
-      <Title order={2} size="h5" mb="xs">
-        Its entry
-      </Title>
+    <Section title="Its entry">
       <pre className="output" tabIndex={0} aria-label="The entry in the configuration">
         {JSON.stringify(server.declared, null, 2)}
       </pre>
@@ -100,121 +88,49 @@ function Declared({ server }: { server: ServerDetail }) {
           </Table>
         </details>
       )}
-    </Paper>
+    </Section>
   );
 }
 
-function Actions({ server }: { server: ServerDetail }) {
-  const queries = useQueryClient();
-  const navigate = useNavigate();
-  const isAdmin = useRole('admin');
-  const [isAsking, setAsking] = useState(false);
-  const params = { path: { name: server.name } };
-  const reconnect = useMutation({
-    mutationFn: () => unwrap(client.POST('/api/v1/servers/{name}/reconnect', { params })),
-    onSettled: () =>
-      queries.invalidateQueries({ predicate: ({ queryKey }) => ['server', 'servers'].includes(String(queryKey[0])) }),
-  });
-  const remove = useMutation({
-    mutationFn: () =>
-      unwrap(
-        client.DELETE('/api/v1/servers/{name}', {
-          params: { ...params, header: { 'If-Match': server.etag === null ? '*' : `"${server.etag}"` } },
-        }),
-      ),
-    onSuccess: async () => {
-      await navigate('/servers');
-      await queries.invalidateQueries();
-    },
-  });
+function Links({ server }: { server: ServerView }) {
   return (
-    <Stack gap="xs" align="flex-end">
-      <Group gap="xs">
-        <Button
-          variant="default"
-          leftSection={<IconPlugConnected size={16} />}
-          loading={reconnect.isPending}
-          onClick={() => reconnect.mutate()}
-        >
-          Reconnect
-        </Button>
-        {isAdmin && server.declared !== null && (
-          <Button variant="outline" color="red" leftSection={<IconTrash size={16} />} onClick={() => setAsking(true)}>
-            Remove
-          </Button>
-        )}
-      </Group>
-      {reconnect.isError && <ErrorPanel error={reconnect.error} />}
-      <Modal
-        opened={isAsking}
-        onClose={() => setAsking(false)}
-        title={`Remove ${server.name}?`}
-        closeButtonProps={{ 'aria-label': 'Close' }}
-      >
-        <Stack>
-          <Text size="sm">
-            Its entry is taken out of the configuration file, and its {server.tools} tools are gone for everybody.
-            Running calls are ended.
-          </Text>
-          {remove.isError && <ErrorPanel error={remove.error} />}
-          <Group justify="flex-end">
-            <Button variant="default" onClick={() => setAsking(false)}>
-              Keep it
-            </Button>
-            <Button color="red" loading={remove.isPending} onClick={() => remove.mutate()}>
-              Remove it
-            </Button>
-          </Group>
-        </Stack>
-      </Modal>
-    </Stack>
+    <Group gap="sm">
+      <ServerState server={server} />
+      <Anchor component={Link} to={`/tools?server=${encodeURIComponent(server.name)}`} size="sm">
+        Its tools
+      </Anchor>
+      <Anchor component={Link} to={`/calls?server=${encodeURIComponent(server.name)}`} size="sm">
+        Its calls
+      </Anchor>
+    </Group>
   );
 }
 
 function Server({ server }: { server: ServerDetail }) {
   return (
     <>
-      <Group gap="sm">
-        <ServerState server={server} />
-        <Anchor component={Link} to={`/tools?server=${encodeURIComponent(server.name)}`} size="sm">
-          Its tools
-        </Anchor>
-        <Anchor component={Link} to={`/calls?server=${encodeURIComponent(server.name)}`} size="sm">
-          Its calls
-        </Anchor>
-      </Group>
+      <Links server={server} />
       <Trouble server={server} />
       <SignInAtServer server={server} />
       <div className="two-panes">
-        <Paper withBorder p="md">
-          <Title order={2} size="h5" mb="xs">
-            Connection
-          </Title>
-          <Facts server={server} />
-        </Paper>
         <Stack>
+          <Section title="Connection">
+            <Facts facts={factsOf(server)} width={140} />
+          </Section>
+          <ServerLoad server={server.name} />
+        </Stack>
+        <Stack>
+          <ServerAccount server={server.name} />
           {server.refused.length > 0 && (
-            <Paper withBorder p="md">
-              <Title order={2} size="h5" mb="xs">
-                Tools that are not admitted
-              </Title>
+            <Section title="Tools that are not admitted">
               {server.refused.map(({ tool, reason }) => (
                 <Text key={`${tool}${reason}`} size="sm">
                   <span className="mono">{tool ?? server.name}</span>: {reason}
                 </Text>
               ))}
-            </Paper>
+            </Section>
           )}
-          {server.stderr != null && server.stderr !== '' && (
-            <Paper withBorder p="md">
-              <Title order={2} size="h5" mb="xs">
-                Last lines of its standard error
-              </Title>
-              <pre className="output" tabIndex={0} aria-label="Standard error of the server">
-                {server.stderr}
-              </pre>
-            </Paper>
-          )}
+          <ServerLog server={server} />
           <Declared server={server} />
         </Stack>
       </div>
@@ -222,26 +138,46 @@ function Server({ server }: { server: ServerDetail }) {
   );
 }
 
-export function ServerPage() {
-  const name = useParams().name ?? '';
+/** What a caller sees who may not look behind the list of servers: its state and the own account. */
+function ListedServer({ name }: { name: string }) {
+  const query = useServers();
+  return (
+    <DetailPage list={{ to: '/servers', label: 'Servers' }} name={name} query={query}>
+      {({ servers }) => {
+        const server = servers.find((each) => each.name === name);
+        if (server === undefined) return <Empty title={`There is no server ${name}`} />;
+        return (
+          <>
+            <Links server={server} />
+            {server.error !== null && <Text>{server.error}</Text>}
+            <ServerAccount server={name} />
+          </>
+        );
+      }}
+    </DetailPage>
+  );
+}
+
+function WholeServer({ name }: { name: string }) {
   const query = useQuery({
     queryKey: ['server', name],
     queryFn: ({ signal }) => unwrap(client.GET('/api/v1/servers/{name}', { params: { path: { name } }, signal })),
   });
   return (
-    <Page
-      tab={name}
-      title={
-        <Breadcrumbs>
-          <Anchor component={Link} to="/servers" inherit>
-            Servers
-          </Anchor>
-          <span className="mono big">{name}</span>
-        </Breadcrumbs>
-      }
-      actions={query.data && <Actions server={query.data} />}
+    <DetailPage
+      list={{ to: '/servers', label: 'Servers' }}
+      name={name}
+      query={query}
+      actions={(server) => <ServerActions server={server} />}
     >
-      <QueryState query={query}>{(server) => <Server server={server} />}</QueryState>
-    </Page>
+      {(server) => <Server server={server} />}
+    </DetailPage>
   );
+}
+
+export function ServerPage() {
+  const name = useParams().name ?? '';
+  const isKnown = useMe().data !== undefined;
+  const isOperator = useRole('operator');
+  return isKnown && !isOperator ? <ListedServer name={name} /> : <WholeServer key={name} name={name} />;
 }

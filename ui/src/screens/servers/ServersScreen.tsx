@@ -9,7 +9,7 @@ import { useRole } from '../../data/me';
 import { useServers } from '../../data/queries';
 import { ServerState } from './ServerState';
 
-const AddServer = lazy(() => import('./AddServer'));
+const ServerForm = lazy(() => import('./ServerForm'));
 
 function ServerCard({ server }: { server: ServerView }) {
   return (
@@ -71,13 +71,17 @@ export function ServersScreen() {
     <Page title="Servers" about="The MCP servers of this board, as they are now" actions={add}>
       {isAdding && (
         <Suspense fallback={null}>
-          <AddServer onClose={() => setSearch({})} />
+          <ServerForm onClose={() => setSearch({})} />
         </Suspense>
       )}
       <QueryState query={query}>
         {({ servers }) =>
           servers.length === 0 ? (
-            <Empty title="No servers yet" command="switchboard server add NAME --url URL" action={add}>
+            <Empty
+              title="No servers yet"
+              command="switchboard --config FILE server set NAME --tool-url URL"
+              action={add}
+            >
               A server brings tools. Servers that are programs are added in the configuration or on the command line.
             </Empty>
           ) : (

@@ -1,7 +1,6 @@
 import './sessions.css';
 import { Anchor, Badge, Button, Group, SegmentedControl, Table, Text } from '@mantine/core';
 import { IconPlus } from '@tabler/icons-react';
-import { useState } from 'react';
 import { Link, useSearchParams } from 'react-router';
 import { Ago } from '../../components/Ago';
 import { Page } from '../../components/Page';
@@ -20,7 +19,12 @@ const SHOWN = 200;
 export function SessionsScreen() {
   const sessions = useSessions();
   const [search, setSearch] = useSearchParams();
-  const [isNew, setNew] = useState(false);
+  const setNew = (isNew: boolean) =>
+    setSearch((old) => {
+      if (isNew) old.set('new', '');
+      else old.delete('new');
+      return old;
+    });
   const set = (name: string, value: string) =>
     setSearch(
       (old) => {
@@ -42,7 +46,7 @@ export function SessionsScreen() {
         </Button>
       }
     >
-      {isNew && <NewSession onClose={() => setNew(false)} />}
+      {search.has('new') && <NewSession onClose={() => setNew(false)} />}
       <Group gap="sm">
         <SearchField
           aria-label="Search sessions"

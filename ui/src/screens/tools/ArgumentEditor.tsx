@@ -1,82 +1,34 @@
-import { Alert, Badge, Button, Group, Paper, Stack, Text, Textarea, Title } from '@mantine/core';
-import { useDebouncedValue } from '@mantine/hooks';
+import { Alert, Button, Group, Paper, Stack, Text, Textarea, Title } from '@mantine/core';
 import { IconPlus } from '@tabler/icons-react';
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { client, unwrap } from '../../api/client';
 import { ApiError } from '../../api/problem';
 import type { ToolDeclarationView } from '../../api/types';
+import { LeaveGuard } from '../../components/LeaveGuard';
 import { ErrorPanel, QueryState } from '../../components/states';
+import { Written } from '../../components/Written';
 import { useRole } from '../../data/me';
-import { type ArgumentRow, declarationOf, faults, moved, rowOf, rowOfServer, undeclared } from './argument-rows';
+import { type ArgumentRow, entryShown, faults, moved, rowOf, rowOfServer, undeclared } from './argument-rows';
 import { ArgumentFields } from './ArgumentFields';
+import { DeclarationPreview } from './DeclarationPreview';
 import { useDeclaration } from './Definition';
-
-/** What the edited declaration would make of the tool, without writing it. */
-function Preview({ name, body }: { name: string; body: string }) {
-  const [wanted] = useDebouncedValue(body, 400);
-  const query = useQuery({
-    queryKey: ['preview', name, wanted],
-    queryFn: () =>
-      unwrap(
-        client.POST('/api/v1/tools/{name}/declaration/preview', {
-          params: { path: { name } },
-          body: JSON.parse(wanted) as never,
-        }),
-      ),
-    retry: false,
-    placeholderData: (before) => before,
-  });
-  const tokens = Object.entries((query.data?.tokens ?? {}) as Record<string, number>);
-  return (
-    <Paper withBorder p="md">
-      <Title order={2} size="h5" mb="xs">
-        What models will see
-      </Title>
-      {query.isError && <ErrorPanel error={query.error} />}
-      {query.data && (
-        <Stack gap="xs">
-          <Group gap={6} role="status" aria-label="Token cost">
-            {tokens.map(([provider, count]) => (
-              <Badge key={provider} variant="default" tt="none" title="Tokens of this tool, estimated">
-                {provider} {count}
-              </Badge>
-            ))}
-          </Group>
-          {query.data.warnings.map((warning) => (
-            <Text key={warning} size="sm">
-              {warning}
-            </Text>
-          ))}
-          <pre className="output" tabIndex={0} aria-label="The resulting schema">
-            {JSON.stringify(query.data.input_schema, null, 2)}
-          </pre>
-        </Stack>
-      )}
-    </Paper>
-  );
-}
+import { useDeclarationDraft } from './use-declaration-draft';
 
 function Editor({ view }: { view: ToolDeclarationView }) {
   const queries = useQueryClient();
   const isAdmin = useRole('admin');
-  const [etag, setEtag] = useState(view.etag);
-  const [base, setBase] = useState(view.declared);
-  const [rows, setRows] = useState<ArgumentRow[]>(() => (view.declared?.arguments ?? []).map(rowOf));
-  const [description, setDescription] = useState(view.declared?.description ?? '');
-  const declaration = declarationOf(base, rows, description);
+  const draft = useDeclarationDraft(view);
+  const { base, rows, description, declaration, isChanged, setRows, setDescription } = draft;
   const body = JSON.stringify(declaration);
-  const isChanged =
-    body !== JSON.stringify(declarationOf(base, (base?.arguments ?? []).map(rowOf), base?.description ?? ''));
   const own = faults(rows);
   const params = { path: { name: view.name } };
-  const match = etag === null ? { 'If-None-Match': '*' } : { 'If-Match': `"${etag}"` };
+  const match: Record<string, string> =
+    draft.etag === null ? { 'If-None-Match': '*' } : { 'If-Match': `"${draft.etag}"` };
+  const [isAsking, setAsking] = useState(false);
 
   function take(next: ToolDeclarationView) {
-    setEtag(next.etag);
-    setBase(next.declared);
-    setRows((next.declared?.arguments ?? []).map(rowOf));
-    setDescription(next.declared?.description ?? '');
+    draft.take(next);
     queries.setQueryData(['declaration', view.name], next);
     void queries.invalidateQueries({ queryKey: ['tool', view.name] });
   }
@@ -90,14 +42,20 @@ function Editor({ view }: { view: ToolDeclarationView }) {
       ),
     onSuccess: take,
   });
-  const reload = useMutation({
-    mutationFn: () => unwrap(client.GET('/api/v1/tools/{name}/declaration', { params })),
+  const read = () => unwrap(client.GET('/api/v1/tools/{name}/declaration', { params }));
+  const remove = useMutation({
+    mutationFn: async () => {
+      await unwrap(client.DELETE('/api/v1/tools/{name}/declaration', { params: { ...params, header: match } }));
+      return read();
+    },
     onSuccess: take,
+    onSettled: () => setAsking(false),
   });
+  const reload = useMutation({ mutationFn: read, onSuccess: take });
   const overwrite = useMutation({
-    mutationFn: () => unwrap(client.GET('/api/v1/tools/{name}/declaration', { params })),
+    mutationFn: read,
     onSuccess: (next) => {
-      setEtag(next.etag);
+      draft.setEtag(next.etag);
       save.reset();
     },
   });
@@ -108,6 +66,7 @@ function Editor({ view }: { view: ToolDeclarationView }) {
   const server = view.server;
   return (
     <div className="two-panes">
+      <LeaveGuard when={isChanged} what={`the arguments of ${view.name}`} onDiscard={draft.forget} />
       <Stack>
         <Paper withBorder p="md">
           <Stack gap="md">
@@ -159,6 +118,13 @@ function Editor({ view }: { view: ToolDeclarationView }) {
                 </Button>
               ))}
             </Group>
+            {draft.forgotten.length > 0 && (
+              <Alert color="yellow" variant="light" title="Fixed values are not kept over a reload" role="status">
+                <Text size="sm">
+                  They may be secrets. Type them again: {draft.forgotten.map((name) => name || 'no name').join(', ')}.
+                </Text>
+              </Alert>
+            )}
             {isStale && (
               <Alert color="yellow" variant="light" title="Somebody else has changed this entry" role="alert">
                 <Text size="sm">Your edits are still here.</Text>
@@ -173,6 +139,7 @@ function Editor({ view }: { view: ToolDeclarationView }) {
               </Alert>
             )}
             {refused !== undefined && !isStale && <ErrorPanel error={refused} />}
+            {remove.isError && <ErrorPanel error={remove.error} />}
             {save.isSuccess && !isChanged && (
               <Alert color="green" variant="light" py="xs" role="status">
                 Saved. It is in force for everybody.
@@ -191,20 +158,41 @@ function Editor({ view }: { view: ToolDeclarationView }) {
                 variant="default"
                 disabled={!isChanged}
                 onClick={() => {
-                  setRows((base?.arguments ?? []).map(rowOf));
-                  setDescription(base?.description ?? '');
+                  draft.discard();
                   save.reset();
                 }}
               >
                 Undo
               </Button>
               {isChanged && <Text size="sm">Not saved yet</Text>}
+              {isAdmin && base !== null && !isAsking && (
+                <Button variant="subtle" color="red" onClick={() => setAsking(true)}>
+                  Remove the entry
+                </Button>
+              )}
+              {isAsking && (
+                <>
+                  <Button color="red" loading={remove.isPending} onClick={() => remove.mutate()}>
+                    Remove it for everybody
+                  </Button>
+                  <Button variant="default" onClick={() => setAsking(false)}>
+                    Keep it
+                  </Button>
+                </>
+              )}
             </Group>
           </Stack>
         </Paper>
       </Stack>
       <Stack>
-        <Preview name={view.name} body={body} />
+        {(isChanged || isAsking) && (
+          <Written
+            before={entryShown(view.name, base)}
+            after={isAsking ? undefined : entryShown(view.name, declaration)}
+            place="toolbox.tools"
+          />
+        )}
+        <DeclarationPreview name={view.name} body={body} />
         <Paper withBorder p="md">
           <Title order={2} size="h5" mb="xs">
             What the server says

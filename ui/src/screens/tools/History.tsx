@@ -1,16 +1,22 @@
 import { Button, Group, Paper, Stack, Text, Title } from '@mantine/core';
 import { useState } from 'react';
 import { Ago } from '../../components/Ago';
+import { DiffView } from '../../components/DiffView';
 import { Result } from '../../components/Result';
 import { StateBadge } from '../../components/StateBadge';
 import { duration } from '../../components/time';
 import type { JsonObject } from '../../data/drafts';
-import { usePastCalls } from '../../data/history';
+import { type PastCall, usePastCalls } from '../../data/history';
 
 /** The calls of this tab. The board keeps no arguments, so that this list is the only one that has them. */
 export function History({ tool, onLoad }: { tool: string; onLoad: (value: JsonObject) => void }) {
   const calls = usePastCalls(tool);
   const [opened, setOpened] = useState<number | undefined>();
+  const [compared, setCompared] = useState<number[]>([]);
+  // The two that were chosen last, the older one first.
+  const compare = (at: number) =>
+    setCompared(compared.includes(at) ? compared.filter((other) => other !== at) : [...compared, at].slice(-2));
+  const [older, newer] = calls.filter(({ at }) => compared.includes(at)).sort((a, b) => a.at - b.at);
   if (calls.length === 0) return null;
   return (
     <Paper withBorder p="md">
@@ -21,6 +27,8 @@ export function History({ tool, onLoad }: { tool: string; onLoad: (value: JsonOb
         <Text size="xs" c="dimmed">
           Calls of this tab; closing it forgets them.
         </Text>
+        {compared.length === 1 && <Text size="sm">Choose another call to compare with.</Text>}
+        {newer !== undefined && <Comparison older={older} newer={newer} />}
         {calls.map((call) => (
           <div key={call.at}>
             <Group justify="space-between" wrap="nowrap" gap="xs">
@@ -37,6 +45,16 @@ export function History({ tool, onLoad }: { tool: string; onLoad: (value: JsonOb
                 <Button size="compact-xs" variant="default" onClick={() => onLoad(call.arguments)}>
                   Load
                 </Button>
+                {calls.length > 1 && (
+                  <Button
+                    size="compact-xs"
+                    variant={compared.includes(call.at) ? 'filled' : 'default'}
+                    aria-pressed={compared.includes(call.at)}
+                    onClick={() => compare(call.at)}
+                  >
+                    Compare
+                  </Button>
+                )}
                 {call.result !== undefined && (
                   <Button
                     size="compact-xs"
@@ -55,4 +73,13 @@ export function History({ tool, onLoad }: { tool: string; onLoad: (value: JsonOb
       </Stack>
     </Paper>
   );
+}
+
+const written = ({ arguments: sent, outcome, result }: PastCall): string =>
+  JSON.stringify({ arguments: sent, outcome, result: result ?? 'not kept, because it is large' }, null, 2);
+
+function Comparison({ older, newer }: { older: PastCall; newer: PastCall }) {
+  const [before, after] = [written(older), written(newer)];
+  if (before === after) return <Text size="sm">Both calls had the same arguments and the same result.</Text>;
+  return <DiffView before={before} after={after} label="The older call beside the newer one" />;
 }

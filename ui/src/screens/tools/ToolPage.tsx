@@ -1,13 +1,14 @@
-import { Anchor, Badge, Breadcrumbs, Group, Tabs, Text } from '@mantine/core';
+import { Anchor, Badge, Group, Tabs, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { lazy, Suspense } from 'react';
 import { Link, useParams, useSearchParams } from 'react-router';
 import { client, unwrap } from '../../api/client';
 import type { ToolView } from '../../api/types';
 import { CopyButton } from '../../components/CopyButton';
-import { Page } from '../../components/Page';
+import { DetailPage } from '../../components/DetailPage';
+import { hasKeptForm } from '../../components/form-draft';
 import { StateBadge } from '../../components/StateBadge';
-import { Loading, QueryState } from '../../components/states';
+import { Loading } from '../../components/states';
 import { useRole } from '../../data/me';
 import { Definition } from './Definition';
 import { mcpName } from './snippets';
@@ -59,7 +60,11 @@ function Tool({ tool }: { tool: ToolView }) {
         <Tabs.List mb="md">
           <Tabs.Tab value="try">Try it</Tabs.Tab>
           <Tabs.Tab value="definition">Definition and limits</Tabs.Tab>
-          {mayDeclare && <Tabs.Tab value="arguments">Edit arguments</Tabs.Tab>}
+          {mayDeclare && (
+            <Tabs.Tab value="arguments">
+              Edit arguments{tab !== 'arguments' && hasKeptForm(`arguments:${tool.name}`) && ' (not saved)'}
+            </Tabs.Tab>
+          )}
         </Tabs.List>
         <Tabs.Panel value="try">
           <TryTool tool={tool} />
@@ -84,18 +89,8 @@ export function ToolPage() {
     queryFn: ({ signal }) => unwrap(client.GET('/api/v1/tools/{name}', { params: { path: { name } }, signal })),
   });
   return (
-    <Page
-      tab={name}
-      title={
-        <Breadcrumbs>
-          <Anchor component={Link} to="/tools" inherit>
-            Tools
-          </Anchor>
-          <span className="mono big">{query.data?.title ?? name}</span>
-        </Breadcrumbs>
-      }
-    >
-      <QueryState query={query}>{(tool) => <Tool tool={tool} />}</QueryState>
-    </Page>
+    <DetailPage list={{ to: '/tools', label: 'Tools' }} name={query.data?.title ?? name} tab={name} query={query}>
+      {(tool) => <Tool tool={tool} />}
+    </DetailPage>
   );
 }

@@ -3,6 +3,7 @@ import { useVirtualizer } from '@tanstack/react-virtual';
 import { type KeyboardEvent, useRef } from 'react';
 import { Link } from 'react-router';
 import { Sparkline } from '../../components/Sparkline';
+import { useScrollPlace } from '../../components/scroll-place';
 import { StateBadge } from '../../components/StateBadge';
 import { duration } from '../../components/time';
 import { counts, percentile, type ToolActivity } from '../../data/activity';
@@ -28,7 +29,14 @@ function Use({ activity, now }: { activity: ToolActivity | undefined; now: numbe
   );
 }
 
-function Line({ row, activity, now }: { row: Row; activity: ToolActivity | undefined; now: number }) {
+interface LineProps {
+  row: Row;
+  activity: ToolActivity | undefined;
+  waiting: number;
+  now: number;
+}
+
+function Line({ row, activity, waiting, now }: LineProps) {
   const samples = activity?.samples ?? [];
   const p50 = percentile(samples, 0.5);
   const p99 = percentile(samples, 0.99);
@@ -60,6 +68,7 @@ function Line({ row, activity, now }: { row: Row; activity: ToolActivity | undef
       <td className="wide">
         <Text size="xs">
           {activity?.inFlight ?? 0} / {limit ?? '–'}
+          {waiting > 0 && ` · ${waiting} waiting`}
         </Text>
       </td>
       <td className="wide">
@@ -75,15 +84,25 @@ function Line({ row, activity, now }: { row: Row; activity: ToolActivity | undef
   );
 }
 
+interface ToolTableProps {
+  rows: Row[];
+  activity: Map<string, ToolActivity>;
+  /** How many calls of each tool wait for a slot. */
+  waiting: Map<string, number>;
+  now: number;
+}
+
 /** Only the rows in sight are in the page. Arrow keys move between the tools. */
-export function ToolTable({ rows, activity, now }: { rows: Row[]; activity: Map<string, ToolActivity>; now: number }) {
+export function ToolTable({ rows, activity, waiting, now }: ToolTableProps) {
   const scroller = useRef<HTMLDivElement>(null);
+  const place = useScrollPlace('tools', scroller);
   // eslint-disable-next-line react-hooks/incompatible-library
   const list = useVirtualizer({
     count: rows.length,
     getScrollElement: () => scroller.current,
     estimateSize: () => ROW,
     overscan: 8,
+    initialOffset: place,
   });
   const shown = list.getVirtualItems();
   const before = shown[0]?.start ?? 0;
@@ -115,7 +134,7 @@ export function ToolTable({ rows, activity, now }: { rows: Row[]; activity: Map<
           <tr>
             <th>Tool</th>
             <th style={{ width: 118 }}>State</th>
-            <th className="wide" style={{ width: 90 }}>
+            <th className="wide" style={{ width: 110 }}>
               In flight
             </th>
             <th className="wide" style={{ width: 130 }}>
@@ -137,7 +156,12 @@ export function ToolTable({ rows, activity, now }: { rows: Row[]; activity: Map<
           )}
           {shown.map(({ index }) => (
             <tr key={rows[index].name} data-row={index} aria-rowindex={index + 2} style={{ height: ROW }}>
-              <Line row={rows[index]} activity={activity.get(rows[index].name)} now={now} />
+              <Line
+                row={rows[index]}
+                activity={activity.get(rows[index].name)}
+                waiting={waiting.get(rows[index].name) ?? 0}
+                now={now}
+              />
             </tr>
           ))}
           {after > 0 && (

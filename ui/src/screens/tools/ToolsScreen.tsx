@@ -3,28 +3,23 @@ import { IconSearch } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useDeferredValue, useMemo } from 'react';
 import { useSearchParams } from 'react-router';
-import { client, unwrap } from '../../api/client';
 import type { ToolList } from '../../api/types';
 import { Page } from '../../components/Page';
 import { SearchField } from '../../components/SearchField';
 import { Empty, QueryState } from '../../components/states';
 import { useNow } from '../../components/time';
 import { useActivity } from '../../data/activity';
-import { useToolsets } from '../../data/queries';
+import { useLoad } from '../../data/load';
+import { allToolsQuery, useToolsets } from '../../data/queries';
 import { filtered, rowsOf } from './listed';
 import { ToolTable } from './ToolTable';
-
-/** All tools, also those that are hidden. */
-const useAllTools = () =>
-  useQuery({
-    queryKey: ['tools', 'all'],
-    queryFn: ({ signal }) => unwrap(client.GET('/api/v1/tools', { params: { query: { all: true } }, signal })),
-  });
 
 function Tools({ list }: { list: ToolList }) {
   const [search, setSearch] = useSearchParams();
   const toolsets = useToolsets().data;
   const activity = useActivity();
+  const slots = useLoad().data?.slots;
+  const waiting = useMemo(() => new Map(slots?.map(({ tool, waiting }) => [tool, waiting])), [slots]);
   const now = Math.floor(useNow() / 10_000) * 10_000 + 10_000;
   const rows = useMemo(() => rowsOf(list), [list]);
   const get = (name: string) => search.get(name) ?? '';
@@ -83,7 +78,7 @@ function Tools({ list }: { list: ToolList }) {
         at revision {list.revision}
       </Text>
       {rows.length === 0 ? (
-        <Empty title="There are no tools yet" command="switchboard server add NAME --url URL">
+        <Empty title="There are no tools yet" command="switchboard --config FILE server set NAME --tool-url URL">
           Tools come from MCP servers. Add one on the Servers screen, in the configuration, or on the command line.
         </Empty>
       ) : shown.length === 0 ? (
@@ -91,14 +86,14 @@ function Tools({ list }: { list: ToolList }) {
           Search for fewer words, or set the filters to <Code>All</Code>.
         </Empty>
       ) : (
-        <ToolTable rows={shown} activity={activity} now={now} />
+        <ToolTable rows={shown} activity={activity} waiting={waiting} now={now} />
       )}
     </>
   );
 }
 
 export function ToolsScreen() {
-  const query = useAllTools();
+  const query = useQuery(allToolsQuery);
   return (
     <Page title="Tools" about="Every tool of every server, with its use">
       <QueryState query={query}>{(list) => <Tools list={list} />}</QueryState>

@@ -7,13 +7,13 @@ import { useSearchParams } from 'react-router';
 import { client, unwrap } from '../../api/client';
 import { ApiError, type FieldError } from '../../api/problem';
 import type { ToolView } from '../../api/types';
-import { CopyButton } from '../../components/CopyButton';
 import { Result } from '../../components/Result';
 import type { JsonObject } from '../../components/schema-form/schema';
 import { SchemaForm } from '../../components/schema-form/SchemaForm';
 import { StateBadge } from '../../components/StateBadge';
 import { ErrorPanel, Loading } from '../../components/states';
 import { duration, useNow } from '../../components/time';
+import { WholeResult } from '../../components/WholeResult';
 import { type Draft, draftOfText, useDraft } from '../../data/drafts';
 import { cancelRun, type Run, startRun, useRun } from '../../data/runs';
 import { History } from './History';
@@ -115,13 +115,7 @@ function Outcome({ run }: { run: Run | undefined }) {
             </Text>
           </Group>
           <Result key={run.call.id} result={run.call.result as Record<string, unknown>} />
-          {run.call.result_handle && (
-            <Text size="sm">
-              The result was large. All of it:{' '}
-              <span className="mono">switchboard calls result {run.call.result_handle}</span>{' '}
-              <CopyButton value={`switchboard calls result ${run.call.result_handle}`} />
-            </Text>
-          )}
+          {run.call.result_handle && <WholeResult key={run.call.result_handle} handle={run.call.result_handle} />}
         </>
       )}
       {run.logs.length > 0 && <pre className="output">{run.logs.join('\n')}</pre>}

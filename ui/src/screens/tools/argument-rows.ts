@@ -111,6 +111,30 @@ export function faults(rows: ArgumentRow[]): Map<number, string> {
   return found;
 }
 
+/** What stands for a secret: the board shows it in its place, and takes it as "the value that it has". */
+const SECRET = '***';
+
+/** A row as it is kept in the tab. A fixed value may be a credential: what was typed is left out. */
+export function keptRow(row: ArgumentRow): ArgumentRow & { isForgotten?: boolean } {
+  const isPlain = row.valueText === '' || row.valueText === json(SECRET);
+  return isPlain ? row : { ...row, valueText: '', isForgotten: true };
+}
+
+/** A row of before a reload, with an id of this page. */
+export function restoredRow(row: ArgumentRow): ArgumentRow {
+  next += 1;
+  return { ...row, id: next };
+}
+
+/** The entry as the file will have it, for the eyes of a reader: fixed values are covered, limits stand with the rest. */
+export function entryShown(name: string, declaration: ToolDeclaration | null): unknown {
+  if (declaration === null) return undefined;
+  const { limits, arguments: list, ...rest } = declaration;
+  const cover = ({ value, ...argument }: ArgumentDeclaration) =>
+    value === undefined ? argument : { ...argument, value: value === SECRET ? SECRET : `${SECRET} (new)` };
+  return { name, ...rest, ...(list == null ? {} : { arguments: list.map(cover) }), ...limits };
+}
+
 export function moved<T>(list: T[], from: number, to: number): T[] {
   if (to < 0 || to >= list.length) return list;
   const copy = [...list];

@@ -1,24 +1,37 @@
-import { Anchor, Text } from '@mantine/core';
+import { Anchor, Checkbox, Text } from '@mantine/core';
 import { Link } from 'react-router';
 import { TokenBar } from '../../components/TokenBar';
 import type { CostedToolset } from '../../data/toolsets/compose';
-import { SessionSwitch } from './SessionSwitch';
+import { SessionsSwitch } from './SessionsSwitch';
+import { ToolsetActions } from './ToolsetActions';
 
 interface ToolsetCardProps {
   toolset: CostedToolset;
   costs: ReadonlyMap<string, number>;
   most: number;
-  session?: string;
+  sessions: string[];
   isOpen: boolean;
   onOpen: (isOpen: boolean) => void;
+  isSelected: boolean;
+  onSelect: (isSelected: boolean) => void;
+  onEdit: () => void;
+  onCopy: () => void;
 }
 
-/** One toolset: its cost, its switch in the chosen session, and its tools. */
-export function ToolsetCard({ toolset, costs, most, session, isOpen, onOpen }: ToolsetCardProps) {
+/** One toolset: its cost, its switch in the chosen sessions, and its tools. */
+export function ToolsetCard(props: ToolsetCardProps) {
+  const { toolset, costs, most, sessions, isOpen, onOpen } = props;
   const largest = Math.max(1, ...toolset.members.map((name) => costs.get(name) ?? 0));
   return (
     <article className="toolset" aria-label={`Toolset ${toolset.name}`}>
-      <div className="toolset-head">
+      <div className="toolset-head" data-selectable={sessions.length > 0 || undefined}>
+        {sessions.length > 0 && (
+          <Checkbox
+            aria-label={`Select ${toolset.name}`}
+            checked={props.isSelected}
+            onChange={(event) => props.onSelect(event.currentTarget.checked)}
+          />
+        )}
         <div>
           <Text fw={600} size="sm">
             {toolset.name}
@@ -31,7 +44,7 @@ export function ToolsetCard({ toolset, costs, most, session, isOpen, onOpen }: T
           )}
         </div>
         <TokenBar tokens={toolset.cost} most={most} isExact={false} label={`Cost of ${toolset.name}`} />
-        <span>{session !== undefined && <SessionSwitch session={session} name={toolset.name} />}</span>
+        <span>{sessions.length > 0 && <SessionsSwitch sessions={sessions} name={toolset.name} />}</span>
       </div>
       <details
         open={isOpen}
@@ -40,6 +53,7 @@ export function ToolsetCard({ toolset, costs, most, session, isOpen, onOpen }: T
         <summary>
           {toolset.tools} {toolset.tools === 1 ? 'tool' : 'tools'}
         </summary>
+        {isOpen && <ToolsetActions name={toolset.name} onEdit={props.onEdit} onCopy={props.onCopy} />}
         {isOpen &&
           toolset.members.map((name) => (
             <div className="member" key={name}>

@@ -1,16 +1,19 @@
 import './toolsets.css';
-import { Button, Group, Select, Stack, Text, Title } from '@mantine/core';
+import { Button, Group, MultiSelect, Stack, Text, Title } from '@mantine/core';
 import { IconPlus } from '@tabler/icons-react';
-import { useMemo } from 'react';
+import { useMemo, useState } from 'react';
 import { useSearchParams } from 'react-router';
 import { Page } from '../../components/Page';
 import { SearchField } from '../../components/SearchField';
 import { Empty, QueryState } from '../../components/states';
 import { useSessions, useTools, useToolsets } from '../../data/queries';
 import { costed, estimate, total } from '../../data/toolsets/compose';
-import { Composer } from './Composer';
-import { ToolsetCard } from './ToolsetCard';
 import { BulkSwitch } from './BulkSwitch';
+import { Composing } from './Composing';
+import { ToolsetCard } from './ToolsetCard';
+
+/** Each chosen session is asked for its toolsets. */
+const MOST_SESSIONS = 20;
 
 /** The toolsets, what they cost, and where a session has them on. */
 export function ToolsetsScreen() {
@@ -18,19 +21,40 @@ export function ToolsetsScreen() {
   const tools = useTools();
   const sessions = useSessions();
   const [search, setSearch] = useSearchParams();
-  const set = (name: string, value: string | undefined, isStep = false) =>
+  const set = (name: string, value: string | undefined) =>
     setSearch(
       (old) => {
         if (value === undefined || value === '') old.delete(name);
         else old.set(name, value);
         return old;
       },
-      { replace: !isStep },
+      { replace: true },
     );
   const costs = useMemo(() => new Map(tools.data?.tools.map((tool) => [tool.name, estimate(tool)])), [tools.data]);
   const text = search.get('q') ?? '';
-  const session = search.get('session') ?? undefined;
-  const isComposing = search.has('compose');
+  const chosen = search.getAll('session');
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
+  const edit = search.get('edit') ?? undefined;
+  const isComposing = search.has('compose') || edit !== undefined;
+  const compose = (change: Record<string, string>) =>
+    setSearch((old) => {
+      for (const name of ['compose', 'edit', 'from']) old.delete(name);
+      for (const [name, value] of Object.entries(change)) old.set(name, value);
+      return old;
+    });
+  const choose = (ids: string[]) =>
+    setSearch((old) => {
+      old.delete('session');
+      for (const id of ids) old.append('session', id);
+      return old;
+    });
+  const select = (name: string, isOn: boolean) =>
+    setSelected((old) => {
+      const next = new Set(old);
+      if (isOn) next.add(name);
+      else next.delete(name);
+      return next;
+    });
   const all = useMemo(() => total(costs.keys(), costs), [costs]);
   return (
     <Page
@@ -38,23 +62,26 @@ export function ToolsetsScreen() {
       about="Groups of tools that are switched together. A session and its model see the tools of those that are on."
       actions={
         !isComposing && (
-          <Button leftSection={<IconPlus size={16} />} onClick={() => set('compose', '1', true)}>
+          <Button leftSection={<IconPlus size={16} />} onClick={() => compose({ compose: '1' })}>
             Compose a toolset
           </Button>
         )
       }
     >
-      {isComposing && tools.data && (
-        <Composer
+      {isComposing && tools.data && toolsets.data && (
+        <Composing
           tools={tools.data.tools}
           costs={costs}
-          taken={toolsets.data?.toolsets.map(({ name }) => name) ?? []}
-          onClose={() => set('compose', undefined)}
+          toolsets={toolsets.data.toolsets}
+          edit={edit}
+          from={search.get('from') ?? undefined}
+          onClose={() => compose({})}
         />
       )}
       <QueryState query={toolsets}>
         {(data) => {
           const found = costed(data.toolsets, costs, text);
+          const isSelecting = found.some(({ name }) => selected.has(name));
           return (
             <Stack gap="md">
               <Text size="sm">
@@ -69,25 +96,32 @@ export function ToolsetsScreen() {
                   onChange={(value) => set('q', value)}
                   style={{ flex: '1 1 200px' }}
                 />
-                <Select
-                  label="Switch them in session"
-                  placeholder="Choose a session"
+                <MultiSelect
+                  label="Switch them in sessions"
+                  placeholder={chosen.length === 0 ? 'Choose one or several' : undefined}
                   data={
                     sessions.data?.sessions.map(({ id, title }) => ({
                       value: id,
                       label: title ? `${title} (${id})` : id,
                     })) ?? []
                   }
-                  value={session ?? null}
-                  onChange={(id) => set('session', id ?? undefined, true)}
+                  value={chosen}
+                  onChange={choose}
                   searchable
                   clearable
                   clearButtonProps={{ 'aria-label': 'No session' }}
                   limit={100}
+                  maxValues={MOST_SESSIONS}
                   style={{ flex: '1 1 240px' }}
                 />
               </Group>
-              {session !== undefined && <BulkSwitch session={session} names={found.map(({ name }) => name)} />}
+              {chosen.length > 0 && (
+                <BulkSwitch
+                  sessions={chosen}
+                  names={found.map(({ name }) => name).filter((name) => !isSelecting || selected.has(name))}
+                  word={isSelecting ? 'selected' : 'that match'}
+                />
+              )}
               <Title order={2} size="h5">
                 {found.length} of {data.toolsets.length} toolsets
               </Title>
@@ -102,9 +136,13 @@ export function ToolsetsScreen() {
                   toolset={toolset}
                   costs={costs}
                   most={Math.max(1, ...found.map(({ cost }) => cost))}
-                  session={session}
+                  sessions={chosen}
                   isOpen={search.get('set') === toolset.name}
                   onOpen={(isOpen) => set('set', isOpen ? toolset.name : undefined)}
+                  isSelected={selected.has(toolset.name)}
+                  onSelect={(isOn) => select(toolset.name, isOn)}
+                  onEdit={() => compose({ edit: toolset.name })}
+                  onCopy={() => compose({ compose: '1', from: toolset.name })}
                 />
               ))}
             </Stack>
