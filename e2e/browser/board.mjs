@@ -5,6 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { test as nodeTest } from "node:test";
 
 const { chromium } = await import(process.env.PLAYWRIGHT_CORE);
 const axe = readFileSync(process.env.AXE_CORE, "utf8");
@@ -73,18 +74,57 @@ export function launch() {
   });
 }
 
-/** A tab. `complaints` collects errors of the console, exceptions and violations of the content security policy. */
+/** Tabs that are looked after, and what the running test expects them to complain about. */
+const watched = new Set();
+let expectations = [];
+
+/** From now on every error of the console, exception and violation of the content security policy of this tab counts. */
+export async function watch(page) {
+  page.complaints = [];
+  page.on("console", (message) => message.type() === "error" && page.complaints.push(`${message.text()} (${message.location().url})`));
+  page.on("pageerror", (error) => page.complaints.push(String(error)));
+  await page.addInitScript(() => {
+    addEventListener("securitypolicyviolation", (event) => console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`));
+  });
+  watched.add(page);
+}
+
+/** The running test makes the board refuse something: complaints with one of these words are no fault. */
+export function expected(...words) {
+  expectations.push(...words);
+}
+
+/** What a tab says while its board is away. */
+export const away = ["ERR_CONNECTION", "ERR_INCOMPLETE", "ERR_EMPTY", "ERR_NETWORK", "status of 503"];
+
+/** Takes what the tabs have complained about and nobody expected. */
+async function complaints() {
+  const found = [];
+  for (const page of watched) {
+    // What the tab has said before it answers has arrived.
+    await page.evaluate(() => 0).catch(() => {});
+    if (page.isClosed()) watched.delete(page);
+    found.push(...page.complaints.splice(0).filter((text) => !expectations.some((word) => text.includes(word))));
+  }
+  return found;
+}
+
+/** A test after which no tab has an error in its console, an exception or a violation of the policy that it did not expect. */
+export function test(name, body) {
+  return nodeTest(name, async (context) => {
+    expectations = [];
+    await body(context);
+    assert.deepEqual(await complaints(), [], "the console");
+  });
+}
+
+/** A tab of a browser context of its own. */
 export async function open(browser, board, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: "reduce", ...options });
   await context.grantPermissions(["clipboard-read", "clipboard-write"]);
   const page = await context.newPage();
   page.setDefaultTimeout(20000);
-  page.complaints = [];
-  page.on("console", (message) => message.type() === "error" && page.complaints.push(message.text()));
-  page.on("pageerror", (error) => page.complaints.push(String(error)));
-  await page.addInitScript(() => {
-    addEventListener("securitypolicyviolation", (event) => console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`));
-  });
+  await watch(page);
   page.visit = async (path) => {
     await page.goto(board.url + path);
     await page.locator("h1").first().waitFor();
@@ -121,9 +161,4 @@ export async function picture(page, name) {
     await page.screenshot({ path: join(process.env.SCREENSHOTS, `${name}-${colorScheme}.png`) });
   }
   await page.emulateMedia({ colorScheme: "light", reducedMotion: "reduce" });
-}
-
-/** Nothing was refused by the policy and nothing threw. Refused requests of a test are expected: `allowed` names them. */
-export function quiet(page, allowed = []) {
-  assert.deepEqual(page.complaints.filter((text) => !allowed.some((each) => text.includes(each))), []);
 }

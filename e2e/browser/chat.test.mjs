@@ -1,8 +1,8 @@
 // Chat: turns of the demo model as a person sees them, with real tools of a real server.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { after, before, test } from "node:test";
-import { accessible, Board, demo, launch, open, picture, quiet } from "./board.mjs";
+import { after, before } from "node:test";
+import { accessible, away, Board, demo, expected, launch, open, picture, test } from "./board.mjs";
 
 let board, browser, page;
 const config = `switchboard:
@@ -66,7 +66,6 @@ test("a fresh board answers, with the demo model and an example of the page", as
   await ended();
   assert.match(await answer().innerText(), /local__sum_numbers answered: \{"result":42\}/);
   assert.match(await page.title(), /Chat · Switchboard$/);
-  quiet(page);
 });
 
 test("calls are cards that run side by side, with progress, result and a way to the tool", async () => {
@@ -106,7 +105,6 @@ test("thinking is folded, and an answer is read as Markdown that fetches nothing
   assert.match(await link.getAttribute("rel"), /noreferrer/);
   assert.deepEqual(requests.filter((url) => !url.startsWith(board.url)), []);
   page.off("request", heard);
-  quiet(page);
 });
 
 test("the end is followed only while the reader is there", async () => {
@@ -243,10 +241,10 @@ test("a conversation is exported as JSON and as Markdown", async () => {
   const imported = await api(`/sessions/${id()}/history`, { method: "PUT", body: JSON.stringify(json) });
   assert.ok(imported.ok, "it can be imported");
   assert.match(await saved(/Markdown/), /## You[\s\S]*Calls `demo__add`:[\s\S]*"a": 1/);
-  quiet(page);
 });
 
 test("the board is restarted: the page says so, picks up again, and the draft is still there", async () => {
+  expected(...away, "status of 404");
   await begin("/say before");
   await say("/slow 600");
   await answer().getByText(/1 2 3/).waitFor();
@@ -258,17 +256,15 @@ test("the board is restarted: the page says so, picks up again, and the draft is
   await sendButton().waitFor({ timeout: 30000 });
   assert.equal(await box().inputValue(), "written while it was away");
   await page.locator(".entry.user", { hasText: "/slow 600" }).waitFor();
-  page.complaints.length = 0;
   await box().fill("/say back again");
   await box().press("Enter");
   await page.locator(".answer", { hasText: "back again" }).waitFor();
-  quiet(page);
 });
 
 test("a chat that is not there says so", async () => {
+  expected("status of 404");
   await page.goto(`${board.url}/chat/nobody`);
   await page.getByRole("alert").filter({ hasText: "there is no session 'nobody'" }).waitFor();
-  page.complaints.length = 0;
 });
 
 test("it fits a screen of 320 pixels", async () => {
@@ -281,5 +277,4 @@ test("it fits a screen of 320 pixels", async () => {
   await accessible(page, "narrow choices");
   await page.keyboard.press("Escape");
   await page.setViewportSize({ width: 1280, height: 800 });
-  quiet(page);
 });

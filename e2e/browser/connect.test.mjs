@@ -5,16 +5,14 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { after, before } from "node:test";
+import { expected, launch, program, test, watch } from "./board.mjs";
 
-const { chromium } = await import(process.env.PLAYWRIGHT_CORE);
-const program = process.env.SWITCHBOARD;
 const directory = mkdtempSync(join(tmpdir(), "switchboard-connect-"));
 const config = join(directory, "switchboard.yaml");
 const global = ["--config", config, "--data-dir", join(directory, "data")];
 const keys = {};
 let tracker, tracked, board, url, browser;
-const complaints = [];
 
 /** The first line, or the first JSON document, that a program prints. */
 function said(process, read) {
@@ -47,10 +45,7 @@ before(async () => {
   }
   board = spawn(program, [...global, "--json", "serve", "--listen", "127.0.0.1:0"], { stdio: ["ignore", "pipe", "inherit"] });
   url = await said(board, (text) => JSON.parse(text).url);
-  browser = await chromium.launch({
-    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-    args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
-  });
+  browser = await launch();
 });
 
 after(async () => {
@@ -80,8 +75,7 @@ async function begin(person) {
 async function windowOf(options = {}) {
   const context = await browser.newContext(options);
   const page = await context.newPage();
-  page.on("console", (message) => message.type() === "error" && complaints.push(message.text()));
-  page.on("pageerror", (error) => complaints.push(String(error)));
+  await watch(page);
   return page;
 }
 
@@ -111,6 +105,7 @@ async function until(what, condition) {
 }
 
 test("two people connect their own accounts, each in a browser of their own", async () => {
+  expected("favicon.ico", "/oauth/callback", "/connect/");
   for (const person of ["alice", "bob"]) {
     const [page, flow] = [await windowOf(), await begin(person)];
     await page.goto(flow.url);
@@ -137,6 +132,7 @@ test("two people connect their own accounts, each in a browser of their own", as
 });
 
 test("an own key is a proof too, and a wrong code or key is none", async () => {
+  expected("status of 403");
   const [page, flow] = [await windowOf(), await begin("alice")];
   await page.goto(flow.url);
   for (const wrong of ["AAAA-AAAA", keys.bob]) {
@@ -148,6 +144,7 @@ test("an own key is a proof too, and a wrong code or key is none", async () => {
 });
 
 test("the link of one person does nothing for another", async () => {
+  expected("status of 403", "status of 404");
   const flow = await begin("bob");
   const [bob, mallory] = [await windowOf(), await windowOf()];
   await bob.goto(flow.url);
@@ -168,6 +165,7 @@ test("the link of one person does nothing for another", async () => {
 });
 
 test("a page that never was is a page that says so", async () => {
+  expected("status of 404", "status of 400");
   const page = await windowOf();
   for (const path of ["/connect/00000000000000000000000000000000", "/connect/x", "/oauth/callback?state=x&code=y", "/oauth/callback"]) {
     await page.goto(`${url}${path}`);
@@ -198,7 +196,8 @@ test("the policy of the pages lets no script run, and nobody frames them", async
   const headers = response.headers();
   assert.match(headers["content-security-policy"], /default-src 'none'/);
   assert.equal(headers["cache-control"], "no-store");
-  assert.deepEqual(complaints.filter((text) => text.includes("Content Security Policy")), []);
+  assert.deepEqual(page.complaints, []);
+  expected("Content Security Policy", "policy: ");
   await page.evaluate(() => {
     const script = document.createElement("script");
     script.textContent = "window.ran = true";
@@ -208,18 +207,16 @@ test("the policy of the pages lets no script run, and nobody frames them", async
     image.setAttribute("onerror", "window.ran = true");
     document.body.append(image);
   });
-  await until("the refusal", async () => ({ done: complaints.some((text) => text.includes("Content Security Policy")) }));
+  await until("the refusal", async () => ({ done: page.complaints.some((text) => text.includes("Content Security Policy")) }));
   assert.equal(await page.evaluate(() => window.ran), undefined);
-  complaints.length = 0;
 
   const framing = createServer((_, answer) => answer.setHeader("content-type", "text/html").end(`<iframe src="${flow.url}"></iframe>`));
   await new Promise((resolve) => framing.listen(0, "127.0.0.1", resolve));
   await page.goto(`http://127.0.0.1:${framing.address().port}/`);
-  await until("the refusal", async () => ({ done: complaints.some((text) => text.includes("frame-ancestors")), complaints }));
+  await until("the refusal", async () => ({ done: page.complaints.some((text) => text.includes("frame-ancestors")), complaints: page.complaints }));
   const framed = page.frames()[1];
   assert.ok(!(await framed.content().catch(() => "")).includes("Sign in for a tool"));
   framing.close();
-  complaints.length = 0;
 });
 
 test("no call used the account of another, and nothing else was refused", async () => {

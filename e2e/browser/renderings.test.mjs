@@ -1,7 +1,7 @@
 // Renderings and toolsets: what providers are told, what it costs, and how tools are put together.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { accessible, Board, demo, launch, open, picture, quiet } from "./board.mjs";
+import { after, before } from "node:test";
+import { accessible, Board, demo, launch, open, picture, test } from "./board.mjs";
 
 let board, browser, page;
 const base = `switchboard:
@@ -55,7 +55,6 @@ test("the providers stand side by side, with the cost of each tool", async () =>
   await page.getByText("Rewritten", { exact: true }).last().click();
   await page.getByText("1 of 8 match").waitFor();
   assert.match(page.url(), /only=rewritten/);
-  quiet(page);
 });
 
 test("a tool shows the server's schema beside each declaration, and every rewrite with its reason", async () => {
@@ -90,7 +89,6 @@ test("two revisions are compared, for each provider in its own way", async () =>
   assert.match(page.url(), /since=1/);
   await page.reload();
   await openai.getByText(/0 added, 1 removed/).waitFor();
-  quiet(page);
 });
 
 test("a definition that changes upstream shows as a difference of its lines", async () => {
@@ -133,7 +131,6 @@ test("a toolset is switched in a session at once, and all that match in one step
   await page.getByText("Revision 5").waitFor();
   assert.deepEqual((await (await api("/sessions/work")).json()).disabled_toolsets, []);
   await picture(page, "toolsets");
-  quiet(page);
 });
 
 test("a toolset is put together by search, survives a reload, and its entry is taken by the board", async () => {
@@ -161,7 +158,6 @@ test("a toolset is put together by search, survives a reload, and its entry is t
   board.write(base + entry.replace(/^/gm, "    ").trimEnd() + "\n");
   await page.getByRole("article", { name: "Toolset sums" }).waitFor({ timeout: 20000 });
   await page.getByText("There is a toolset sums already.").waitFor();
-  quiet(page);
 });
 
 test("both fit a screen of 320 pixels", async () => {
@@ -172,5 +168,4 @@ test("both fit a screen of 320 pixels", async () => {
     assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= 320), path);
     await accessible(page, `narrow ${path}`);
   }
-  quiet(page);
 });

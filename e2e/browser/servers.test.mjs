@@ -1,8 +1,8 @@
 // Servers: health, a change of a list that shows within a second, adding and removing, two browsers, a restart of the board.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { after, before, test } from "node:test";
-import { accessible, Board, demo, launch, open, picture, program, quiet } from "./board.mjs";
+import { after, before } from "node:test";
+import { accessible, away, Board, demo, expected, launch, open, picture, program, test } from "./board.mjs";
 
 let board, browser, page, remote, remoteUrl;
 const config = `switchboard:
@@ -63,22 +63,26 @@ test("a change of a server's list shows within a second", async () => {
   await page.visit("/tools");
   await page.getByText(/^6 tools, \d+ hidden at revision/).waitFor();
   await page.locator('[data-status="live"]').waitFor();
-  await page.evaluate(() => {
-    globalThis.appeared = new Promise((resolve) => {
-      new MutationObserver(() => document.querySelector('[data-tool="demo.surprise"]') && resolve(performance.now())).observe(document.body, { childList: true, subtree: true });
-    });
-  });
-  const took = await page.evaluate(async () => {
-    await fetch("/api/v1/tools/demo.toggle_surprise/call", { method: "POST", headers: { "content-type": "application/json" }, body: "{}" });
-    const answered = performance.now();
-    return (await globalThis.appeared) - answered;
-  });
-  // The bound is generous for a busy machine; a look shows some 200 ms.
-  assert.ok(took < 5000, `${took} ms`);
-  console.log(`a changed list showed after ${Math.round(took)} ms`);
+  const times = [];
+  for (const isThere of [true, false, true]) {
+    // From the answer to the call that changed the list, by the clock of the page.
+    times.push(await page.evaluate(async (isThere) => {
+      const shown = new Promise((resolve) => {
+        const look = () => (document.querySelector('[data-tool="demo.surprise"]') !== null) === isThere && resolve(performance.now());
+        new MutationObserver(look).observe(document.body, { childList: true, subtree: true });
+      });
+      await fetch("/api/v1/tools/demo.toggle_surprise/call", { method: "POST", headers: { "content-type": "application/json" }, body: "{}" });
+      const answered = performance.now();
+      return (await shown) - answered;
+    }, isThere));
+  }
+  console.log(`changed lists showed after ${times.map(Math.round).join(", ")} ms`);
+  // The middle of three: one pause of a busy machine is no fault.
+  assert.ok(times.toSorted((a, b) => a - b)[1] < 1000, `${times} ms`);
 });
 
 test("an HTTP server is added in one browser and shows in another, then is removed", async () => {
+  expected("status of 422", "status of 404");
   const other = await open(browser, board);
   await other.visit("/servers");
   await card(other, "demo").waitFor();
@@ -97,13 +101,11 @@ test("an HTTP server is added in one browser and shows in another, then is remov
   await page.getByRole("button", { name: "Remove" }).click();
   await page.getByRole("button", { name: "Remove it" }).click();
   await card(other, "far").waitFor({ state: "detached" });
-  quiet(other);
   await other.context().close();
 });
 
 test("a restart of the board reconnects by itself and loses no input", async () => {
-  page.complaints = page.complaints.filter((text) => !text.includes("422") && !text.includes("404"));
-  quiet(page);
+  expected(...away);
   await page.visit("/tools/demo.echo");
   await page.getByRole("textbox", { name: /^text/ }).fill("still here");
   await page.locator('[data-status="live"]').waitFor();
@@ -114,6 +116,4 @@ test("a restart of the board reconnects by itself and loses no input", async () 
   assert.equal(await page.getByRole("textbox", { name: /^text/ }).inputValue(), "still here");
   await page.getByRole("textbox", { name: /^text/ }).press("Control+Enter");
   await page.locator("[data-call]").filter({ hasText: "ok" }).waitFor();
-  const unexpected = page.complaints.filter((text) => !/503|ERR_CONNECTION|ERR_INCOMPLETE|ERR_EMPTY|network/.test(text));
-  assert.deepEqual(unexpected, []);
 });
