@@ -40,6 +40,7 @@ e2e-peers: ## Install the real MCP servers, clients and agents of the end-to-end
 	@e2e/install-api-checkers.sh
 	@e2e/install-trustgraph.sh
 	@e2e/install-agent365.sh
+	@e2e/install-apps.sh
 
 .PHONY: fmt
 fmt: ## Format the code
@@ -55,6 +56,14 @@ dist: ## Build the binary that is handed out (target/dist/switchboard); takes ha
 	@scripts/need-build-tools
 	@scripts/dist
 
+.PHONY: package
+package: ## Make the archive and the Debian package below target/package (PACKAGE_PROFILE=dist, or quick)
+	@scripts/package
+
+.PHONY: test-package
+test-package: ## Install, start, upgrade and remove the Debian package in a clean Debian root (needs root, debootstrap, a mirror)
+	@scripts/test-package
+
 .PHONY: bench
 bench: dist ## Print what starting, idling and calling cost
 	@cargo run --quiet --release --package switchboard-bench -- "$(TARGET)/dist/switchboard"
@@ -62,6 +71,10 @@ bench: dist ## Print what starting, idling and calling cost
 .PHONY: bench-gateway
 bench-gateway: dist ## Print what the gateway adds to a call, beside a bare proxy
 	@cargo run --quiet --release --package switchboard-bench -- gateway "$(TARGET)/dist/switchboard"
+
+.PHONY: bench-api
+bench-api: dist ## Print what lists and renderings over the API cost, beside a fixed answer of the same bytes
+	@cargo run --quiet --release --package switchboard-bench -- gateway-api "$(TARGET)/dist/switchboard"
 
 .PHONY: bench-render
 bench-render: ## Print what rendering a thousand tools costs
