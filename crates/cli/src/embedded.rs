@@ -57,7 +57,11 @@ pub(crate) async fn open_planned_store(
 /// The database of a server, if a plan names one.
 pub(crate) fn store_settings(plan: &StorePlan) -> Option<PostgresSettings> {
     let url = plan.url.clone()?;
-    Some(PostgresSettings { max_connections: plan.max_connections, ..PostgresSettings::new(url) })
+    Some(PostgresSettings {
+        listen_url: plan.listen_url.clone(),
+        max_connections: plan.max_connections,
+        ..PostgresSettings::new(url)
+    })
 }
 
 /// Where the data is. A configuration with problems elsewhere does not keep commands from the data directory, but it must

@@ -105,7 +105,7 @@ impl Path {
         is_servers
             || self.is_store_key()
             || (key(1) == "threat_protection" && key(2) == "token")
-            || (key(1) == "store" && key(2) == "url")
+            || (key(1) == "store" && (key(2) == "url" || key(2) == "listen_url"))
             || is_discovery
             || (key(1) == "providers" && self.0.len() > 3 && !is_plain_of_provider)
     }

@@ -16,6 +16,10 @@ pub(crate) struct RawStore {
         extend("examples" = ["postgres://switchboard:${DB_PASSWORD}@db:5432/switchboard", "file:/run/secrets/store-url"])
     )]
     pub(crate) url: Option<String>,
+    /// The address of the same database for notifications, if `url` leads to a pooler: in transaction mode a pooler loses
+    /// them. Without notifications, boards notice each other's changes by polling. A secret.
+    #[schemars(length(min = 1))]
+    pub(crate) listen_url: Option<String>,
     /// The most connections of this board to that database.
     #[schemars(range(min = 2, max = 1000), extend("default" = model::DEFAULT_STORE_CONNECTIONS))]
     pub(crate) max_connections: Option<u32>,

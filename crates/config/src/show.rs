@@ -376,6 +376,7 @@ fn tls(plan: &TlsPlan, at: At<'_>, source: &SourceText<'_>) -> Doc {
 fn store(plan: &StorePlan, at: At<'_>, source: &SourceText<'_>) -> Doc {
     let mut fields = ShownFields::new(Some(at), source);
     fields.put_written("url", plan.url.as_ref().map(|_| json!(REDACTED)));
+    fields.put_written("listen_url", plan.listen_url.as_ref().map(|_| json!(REDACTED)));
     fields.put("max_connections", json!(plan.max_connections));
     fields.done()
 }

@@ -9,8 +9,10 @@ use sqlx::SqlSafeStr;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 
 /// `(file stem, SQL)` of each migration of `PostgreSQL`, in order.
-const POSTGRES_FILES: &[(&str, &str)] =
-    &[("0001_first_layout", include_str!("../migrations/postgres/0001_first_layout.sql"))];
+const POSTGRES_FILES: &[(&str, &str)] = &[
+    ("0001_first_layout", include_str!("../migrations/postgres/0001_first_layout.sql")),
+    ("0002_replicas", include_str!("../migrations/postgres/0002_replicas.sql")),
+];
 
 /// The migrations of `PostgreSQL`. They run under a lock and in a transaction of the caller.
 pub(crate) static POSTGRES: LazyLock<Migrator> = LazyLock::new(|| {
@@ -38,6 +40,7 @@ const FILES: &[(&str, &str)] = &[
     ("0015_who_called_what", include_str!("../migrations/sqlite/0015_who_called_what.sql")),
     ("0016_session_grants", include_str!("../migrations/sqlite/0016_session_grants.sql")),
     ("0017_turn_records", include_str!("../migrations/sqlite/0017_turn_records.sql")),
+    ("0018_replicas", include_str!("../migrations/sqlite/0018_replicas.sql")),
 ];
 
 pub(crate) static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| of(FILES));

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 use crate::backend::Pool;
 use crate::migrations::POSTGRES;
 use crate::postgres_pool::{PostgresPool, within};
-use crate::{Store, StoreError, StoreLocation};
+use crate::{Hints, Store, StoreError, StoreLocation};
 
 /// The default of `open_timeout`.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(15);
@@ -29,6 +29,8 @@ const KEPT_FOR_READERS: u32 = 2;
 pub struct PostgresSettings {
     /// `postgres://USER:PASSWORD@HOST:PORT/DATABASE`, with the parameters of libpq.
     pub url: Secret,
+    /// The address for the connection that receives notifications, where `url` leads to a pooler that loses them.
+    pub listen_url: Option<Secret>,
     /// The most connections of this process, at least 2.
     pub max_connections: u32,
     /// How long opening waits for a server that is away, starts, or has no connection left.
@@ -37,11 +39,20 @@ pub struct PostgresSettings {
 
 impl PostgresSettings {
     pub fn new(url: Secret) -> Self {
-        Self { url, max_connections: DEFAULT_STORE_CONNECTIONS, open_timeout: OPEN_TIMEOUT }
+        Self {
+            url,
+            listen_url: None,
+            max_connections: DEFAULT_STORE_CONNECTIONS,
+            open_timeout: OPEN_TIMEOUT,
+        }
     }
 
     fn options(&self) -> Result<PgConnectOptions, StoreError> {
-        let url = self.url.expose();
+        Self::options_of(&self.url)
+    }
+
+    fn options_of(url: &Secret) -> Result<PgConnectOptions, StoreError> {
+        let url = url.expose();
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
             let source = sqlx::Error::Configuration("it does not begin with postgres://".into());
             return Err(StoreError::Address { source });
@@ -82,6 +93,8 @@ impl Store {
     /// A layout of a newer version is left as it is; it is served if it says that this version can work with it.
     pub async fn connect(settings: &PostgresSettings) -> Result<Self, StoreError> {
         let options = settings.options()?;
+        let listen = settings.listen_url.as_ref().map(PostgresSettings::options_of).transpose()?;
+        let listen = listen.unwrap_or_else(|| options.clone());
         let location = location(&options);
         let deadline = Instant::now() + settings.open_timeout;
         let mut is_told = false;
@@ -99,8 +112,10 @@ impl Store {
         }
         let connections = settings.max_connections.max(2);
         let writers = connections.saturating_sub(KEPT_FOR_READERS).max(1);
-        let pool = Pool::Postgres(PostgresPool::new(options, connections));
-        Ok(Self::new(pool, location, usize::try_from(writers).unwrap_or(1)))
+        let pool = PostgresPool::new(options, connections);
+        let hints = Hints::over(pool.clone(), listen);
+        let writers = usize::try_from(writers).unwrap_or(1);
+        Ok(Self::new(Pool::Postgres(pool), location, writers).with_hints(hints))
     }
 }
 

@@ -13,7 +13,7 @@ use crate::grant_keys::GrantKeys;
 use crate::health::SharedHealth;
 use crate::postgres_transaction::{PostgresTransaction, WriteKind};
 use crate::statement::{Statement, query};
-use crate::{StoreError, StoreLocation};
+use crate::{Hints, StoreError, StoreLocation};
 
 /// How long a write waits for earlier writes of this process. Together with the busy timeout of `SQLite` it bounds how
 /// long a request waits for an unresponsive store.
@@ -30,6 +30,7 @@ pub struct Store {
     writer: Arc<Semaphore>,
     pub(crate) health: SharedHealth,
     pub(crate) grant_keys: Arc<GrantKeys>,
+    hints: Arc<Hints>,
     /// A connection that only stays open. Without any connection, the next one would have to create the write-ahead log
     /// and its index again, for which a full disk has no room, and nothing could be read.
     pub(crate) anchor: Arc<Mutex<Option<SqliteConnection>>>,
@@ -43,8 +44,18 @@ impl Store {
             writer: Arc::new(Semaphore::new(writers)),
             health: SharedHealth::default(),
             grant_keys: Arc::default(),
+            hints: Arc::new(Hints::none()),
             anchor: Arc::default(),
         }
+    }
+
+    pub(crate) fn with_hints(self, hints: Hints) -> Self {
+        Self { hints: Arc::new(hints), ..self }
+    }
+
+    /// What boards of the same database tell each other.
+    pub fn hints(&self) -> &Hints {
+        &self.hints
     }
 
     /// Where the database is, without passwords.
@@ -65,6 +76,7 @@ impl Store {
     /// Waits for running operations, then closes every connection; the last one of all processes merges the write-ahead
     /// log into the file. Later operations of any clone return [`StoreError::Closed`].
     pub async fn close(&self) {
+        self.hints.close().await;
         let anchor = self.anchor.lock().await.take();
         if let Some(anchor) = anchor
             && let Err(error) = anchor.close().await

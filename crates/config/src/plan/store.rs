@@ -16,6 +16,10 @@ impl Planner<'_> {
         let default = StorePlan::default();
         StorePlan {
             url: at.get("url").zip(raw.url).and_then(|(at, url)| self.store_url(&at, url)),
+            listen_url: at
+                .get("listen_url")
+                .zip(raw.listen_url)
+                .and_then(|(at, url)| self.store_url(&at, url)),
             max_connections: raw.max_connections.unwrap_or(default.max_connections),
         }
     }

@@ -11,7 +11,7 @@ fn the_address_is_read_and_never_shown() {
         "switchboard:\n  store: {url: 'postgres://me:hunter2@db/board', max_connections: 4}\n";
     let loaded = load_text(text).unwrap();
     let url = Some(Secret::new("postgres://me:hunter2@db/board"));
-    assert_eq!(loaded.plan.store, StorePlan { url, max_connections: 4 });
+    assert_eq!(loaded.plan.store, StorePlan { url, listen_url: None, max_connections: 4 });
     let shown = loaded.to_yaml();
     assert!(shown.contains("url: '***'") || shown.contains("url: \"***\""), "{shown}");
     assert!(

@@ -4,6 +4,7 @@
 #![allow(clippy::duplicate_mod, reason = "both databases keep one contract")]
 
 mod copying;
+mod hints;
 mod opening;
 mod opening_postgres;
 

@@ -10,6 +10,7 @@ mod grants;
 mod keys;
 mod many_writers;
 mod processes;
+mod replicas;
 mod results;
 mod retention;
 mod round_trip;
