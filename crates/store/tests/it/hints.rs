@@ -19,7 +19,7 @@ fn hint(key: &str, version: i64) -> Hint {
 }
 
 async fn next(notices: &mut Receiver<HintNotice>) -> HintNotice {
-    timeout(SOON, notices.recv()).await.expect("a notice in time").unwrap()
+    timeout(SOON, notices.recv()).await.unwrap().unwrap()
 }
 
 async fn next_hint(notices: &mut Receiver<HintNotice>) -> Hint {

@@ -6,7 +6,7 @@ use pretty_assertions::assert_eq;
 
 use super::database::new_store;
 
-const LEASE: Duration = Duration::from_secs(60);
+const LEASE: Duration = Duration::from_mins(1);
 
 #[tokio::test]
 async fn a_board_is_there_until_it_leaves_or_its_time_passes() {
