@@ -11,8 +11,8 @@ use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use tokio::sync::broadcast;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::hint::{HintNotice, HintState};
 use crate::hint_publisher::{CHANNEL, notify, read};
-use crate::hints::{HintNotice, HintState};
 use crate::postgres_pool::PostgresPool;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::hints::{Hint, HintState, HintTopic};
+use crate::hint::{ChangeHint, HintState, HintTopic};
 use crate::postgres_pool::PostgresPool;
 use crate::postgres_transaction::{PostgresTransaction, WriteKind};
 use crate::statement::{Wanted, query};
@@ -25,8 +25,8 @@ const AT_ONCE: usize = 1024;
 
 /// An entry of the queue.
 #[derive(Debug)]
-pub(crate) enum Outgoing {
-    Hint(Hint),
+pub(crate) enum OutgoingHint {
+    Hint(ChangeHint),
     /// Answered when what came before it was sent.
     Flush(oneshot::Sender<()>),
 }
@@ -42,7 +42,11 @@ impl HintPublisher {
         Self { pool, shared }
     }
 
-    pub(crate) async fn run(self, mut waiting: mpsc::Receiver<Outgoing>, stop: CancellationToken) {
+    pub(crate) async fn run(
+        self,
+        mut waiting: mpsc::Receiver<OutgoingHint>,
+        stop: CancellationToken,
+    ) {
         let mut entries = Vec::with_capacity(AT_ONCE);
         loop {
             let received = waiting.recv_many(&mut entries, AT_ONCE);
@@ -50,7 +54,7 @@ impl HintPublisher {
                 None | Some(0) => return,
                 Some(_) => {}
             }
-            if entries.iter().all(|entry| matches!(entry, Outgoing::Hint(_))) {
+            if entries.iter().all(|entry| matches!(entry, OutgoingHint::Hint(_))) {
                 tokio::time::sleep(GATHERED_FOR).await;
                 while let Ok(entry) = waiting.try_recv() {
                     entries.push(entry);
@@ -60,11 +64,11 @@ impl HintPublisher {
             let mut flushes = Vec::new();
             for entry in entries.drain(..) {
                 match entry {
-                    Outgoing::Hint(hint) => {
+                    OutgoingHint::Hint(hint) => {
                         let version = latest.entry((hint.topic, hint.key)).or_insert(hint.version);
                         *version = (*version).max(hint.version);
                     }
-                    Outgoing::Flush(done) => flushes.push(done),
+                    OutgoingHint::Flush(done) => flushes.push(done),
                 }
             }
             let has_dropped = self.shared.has_dropped.swap(false, Ordering::AcqRel);
@@ -122,13 +126,13 @@ pub(crate) async fn notify(pool: &PostgresPool, payloads: &[String]) -> Result<(
 }
 
 /// The hints of a message, or `None` for "poll everything". The first line is its origin.
-pub(crate) fn read<'a>(lines: impl Iterator<Item = &'a str>) -> Option<Vec<Hint>> {
+pub(crate) fn read<'a>(lines: impl Iterator<Item = &'a str>) -> Option<Vec<ChangeHint>> {
     lines
         .map(|line| {
             let mut words = line.splitn(3, ' ');
             let topic = HintTopic::of(words.next()?)?;
             let version = words.next()?.parse().ok()?;
-            Some(Hint { topic, key: words.next()?.to_owned(), version })
+            Some(ChangeHint { topic, key: words.next()?.to_owned(), version })
         })
         .collect()
 }

@@ -18,8 +18,9 @@ use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
+use crate::hint::{ChangeHint, HintNotice, HintState};
 use crate::hint_listener::HintListener;
-use crate::hint_publisher::{HintPublisher, Outgoing};
+use crate::hint_publisher::{HintPublisher, OutgoingHint};
 use crate::postgres_pool::PostgresPool;
 
 /// Hints that wait to be sent. Beyond it others are told to poll everything.
@@ -29,82 +30,13 @@ const RECEIVED: usize = 1024;
 /// How long closing the store waits for hints that were not sent yet.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What a hint is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum HintTopic {
-    /// A session; the key is its id, the version that of its row.
-    Session,
-    /// A running turn: its events, or a request to it. The key is its id.
-    Turn,
-    /// An answer or a request for the board that holds a question or a task. The key is its id.
-    Question,
-    /// The configuration that boards share.
-    Config,
-    /// API keys and what they grant.
-    Keys,
-    /// Sign-ins.
-    Grants,
-    /// What a server listed; the key is its name.
-    ServerList,
-    /// The slots of a tool; the key is its name.
-    Slots,
-}
-
-impl HintTopic {
-    const ALL: [Self; 8] = [
-        Self::Session,
-        Self::Turn,
-        Self::Question,
-        Self::Config,
-        Self::Keys,
-        Self::Grants,
-        Self::ServerList,
-        Self::Slots,
-    ];
-
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::Session => "session",
-            Self::Turn => "turn",
-            Self::Question => "question",
-            Self::Config => "config",
-            Self::Keys => "keys",
-            Self::Grants => "grants",
-            Self::ServerList => "list",
-            Self::Slots => "slots",
-        }
-    }
-
-    pub(crate) fn of(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|topic| topic.word() == word)
-    }
-}
-
-/// One change at another board.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hint {
-    pub topic: HintTopic,
-    /// Which one; without line breaks.
-    pub key: String,
-    /// The version after the change, where the thing has versions; else 0.
-    pub version: i64,
-}
-
-/// What a follower of hints is told.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum HintNotice {
-    Hint(Hint),
-    /// Hints may have been lost, or cannot be received at all: compare the versions of everything that is held.
-    PollAll,
-}
-
 /// The hints of a store. Its tasks end with it.
 #[derive(Debug)]
 pub struct Hints {
-    source: Option<Source>,
+    source: Option<HintSource>,
     notices: broadcast::Sender<HintNotice>,
     shared: Arc<HintState>,
-    outgoing: Mutex<Option<mpsc::Sender<Outgoing>>>,
+    outgoing: Mutex<Option<mpsc::Sender<OutgoingHint>>>,
     is_listening: AtomicBool,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -113,20 +45,9 @@ pub struct Hints {
 
 /// Where hints go and come from.
 #[derive(Debug, Clone)]
-struct Source {
+struct HintSource {
     pool: PostgresPool,
     listen: PgConnectOptions,
-}
-
-/// What the publisher and the listener of a process share.
-#[derive(Debug)]
-pub(crate) struct HintState {
-    /// The sender of a hint; a board ignores its own.
-    pub(crate) origin: String,
-    /// Whether notifications arrive within the time of a ping.
-    pub(crate) is_prompt: AtomicBool,
-    /// Whether hints were dropped because too many waited.
-    pub(crate) has_dropped: AtomicBool,
 }
 
 impl Hints {
@@ -137,10 +58,10 @@ impl Hints {
 
     /// Hints over a database. `listen` is the address for the connection that receives them.
     pub(crate) fn over(pool: PostgresPool, listen: PgConnectOptions) -> Self {
-        Self::with(Some(Source { pool, listen }))
+        Self::with(Some(HintSource { pool, listen }))
     }
 
-    fn with(source: Option<Source>) -> Self {
+    fn with(source: Option<HintSource>) -> Self {
         let stop = CancellationToken::new();
         Self {
             source,
@@ -159,7 +80,7 @@ impl Hints {
     }
 
     /// Tells other boards of a change that has been committed. Never waits; a hint that cannot be sent is lost.
-    pub fn publish(&self, hint: Hint) {
+    pub fn publish(&self, hint: ChangeHint) {
         let Some(source) = &self.source else { return };
         let mut outgoing = self.outgoing.lock();
         let sender = outgoing.get_or_insert_with(|| {
@@ -168,7 +89,7 @@ impl Hints {
             self.tasks.spawn(publisher.run(waiting, self.stop.clone()));
             sender
         });
-        if sender.try_send(Outgoing::Hint(hint)).is_err() {
+        if sender.try_send(OutgoingHint::Hint(hint)).is_err() {
             self.shared.has_dropped.store(true, Ordering::Release);
         }
     }
@@ -202,7 +123,7 @@ impl Hints {
         if let Some(sender) = sender {
             let (done, sent) = oneshot::channel();
             let flush = async {
-                if sender.send(Outgoing::Flush(done)).await.is_ok() {
+                if sender.send(OutgoingHint::Flush(done)).await.is_ok() {
                     let _ended = sent.await;
                 }
             };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use switchboard_model::Secret;
-use switchboard_store::{Hint, HintNotice, HintTopic, PostgresSettings, Store};
+use switchboard_store::{ChangeHint, HintNotice, HintTopic, PostgresSettings, Store};
 use switchboard_test_support::PostgresDatabase;
 use tokio::sync::broadcast::Receiver;
 use tokio::time::timeout;
@@ -14,15 +14,15 @@ async fn connect(database: &PostgresDatabase) -> Store {
     Store::connect(&PostgresSettings::new(Secret::new(database.url()))).await.unwrap()
 }
 
-fn hint(key: &str, version: i64) -> Hint {
-    Hint { topic: HintTopic::Session, key: key.into(), version }
+fn hint(key: &str, version: i64) -> ChangeHint {
+    ChangeHint { topic: HintTopic::Session, key: key.into(), version }
 }
 
 async fn next(notices: &mut Receiver<HintNotice>) -> HintNotice {
     timeout(SOON, notices.recv()).await.unwrap().unwrap()
 }
 
-async fn next_hint(notices: &mut Receiver<HintNotice>) -> Hint {
+async fn next_hint(notices: &mut Receiver<HintNotice>) -> ChangeHint {
     loop {
         if let HintNotice::Hint(hint) = next(notices).await {
             return hint;
