@@ -43,9 +43,11 @@ mod toolset_set;
 
 use std::process::ExitCode;
 
+use switchboard_config::EntryList;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{Command, CommandArguments, ProviderCommand, ServerCommand, ToolCommand};
+use crate::entry_change;
 use crate::failure::Failure;
 use crate::instance_trust;
 use crate::output::Output;
@@ -70,7 +72,7 @@ pub(crate) async fn run(arguments: CommandArguments, output: Output) -> Result<E
             server_set::set(globals, &wanted, output).await
         }
         Command::Server(ServerCommand::Delete(wanted)) => {
-            server_set::delete(globals, &wanted, output).await
+            entry_change::delete(globals, EntryList::Servers, &wanted, output).await
         }
         Command::Server(ServerCommand::Reconnect { name }) => {
             server_show::reconnect(globals, &name, output).await
@@ -84,7 +86,7 @@ pub(crate) async fn run(arguments: CommandArguments, output: Output) -> Result<E
         Command::Tool(ToolCommand::Show { name }) => tool_show::run(globals, &name, output).await,
         Command::Tool(ToolCommand::Set(wanted)) => tool_set::set(globals, &wanted, output).await,
         Command::Tool(ToolCommand::Delete(wanted)) => {
-            tool_set::delete(globals, &wanted, output).await
+            entry_change::delete(globals, EntryList::Tools, &wanted, output).await
         }
         Command::Tool(ToolCommand::Call(wanted)) => tool_call::run(globals, &wanted, output).await,
         Command::Toolset(wanted) => toolset::run(globals, wanted, output).await,

@@ -9,11 +9,22 @@ use switchboard_http::entry_values::{declaration_of, fields_of};
 
 use crate::args::Globals;
 use crate::embedded::config_source;
+use crate::entry_args::EntryDeleteArguments;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::remote::Remote;
 
 type EntryFields = Map<String, Value>;
+
+/// Removes the entry that the command line names.
+pub(crate) async fn delete(
+    globals: &Globals,
+    list: EntryList,
+    wanted: &EntryDeleteArguments,
+    output: Output,
+) -> Result<ExitCode, Failure> {
+    EntryChange { list, name: &wanted.name, dry_run: wanted.dry_run }.delete(globals, output).await
+}
 
 /// An entry, and whether its change is only shown.
 pub(crate) struct EntryChange<'a> {
@@ -77,11 +88,7 @@ impl EntryChange<'_> {
     }
 
     /// Removes the entry, and says what callers of a tool may give then.
-    pub(crate) async fn delete(
-        &self,
-        globals: &Globals,
-        output: Output,
-    ) -> Result<ExitCode, Failure> {
+    async fn delete(&self, globals: &Globals, output: Output) -> Result<ExitCode, Failure> {
         let Some(url) = self.instance(globals)? else {
             self.note_released(self.written(globals)?.as_ref(), output);
             let edit = ConfigEdit::Remove { list: self.list, name: self.name.into() };

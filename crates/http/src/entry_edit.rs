@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
-use futures::future::BoxFuture;
+use futures::FutureExt;
+use futures::future::{BoxFuture, ready};
 use switchboard_api::FieldError;
 use switchboard_config::{ConfigEdit, ConfigProblem, EditRefusal, EntryList, Problems};
 use switchboard_registry::RedirectedValue;
@@ -44,6 +45,17 @@ pub(crate) async fn change_entry(
         }
     }
     Err(problem(EditError::Busy))
+}
+
+/// Removes an entry.
+pub(crate) async fn remove_entry(
+    config: &Arc<LiveConfig>,
+    (list, name): (EntryList, &str),
+    headers: &HeaderMap,
+) -> Result<StatusCode, ProblemResponse> {
+    let edit = ConfigEdit::Remove { list, name: name.to_owned() };
+    change_entry(config, (list, name), headers, |_| ready(Ok(edit.clone())).boxed()).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Whether `If-Match` and `If-None-Match` allow a change of the entry.

@@ -10,7 +10,6 @@ use axum::Json;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
-use futures::future::ready;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use switchboard_api::{FieldError, Problem, ServerDeclaration, ServerDetail, ServerView};
@@ -22,7 +21,7 @@ use url::Url;
 use crate::answers::{
     BadRequest, EditConflict, EditRefused, Guarded, StaleEntry, TakesBody, UnknownConfigServer,
 };
-use crate::entry_edit::{change_entry, edit_problem, etag, invalid};
+use crate::entry_edit::{change_entry, edit_problem, etag, invalid, remove_entry};
 use crate::entry_preconditions::{IfRemovable, IfReplaceable};
 use crate::entry_values::{hide_server_secrets, keep_hidden, new_references};
 use crate::extract::{FromBody, FromPath};
@@ -143,9 +142,7 @@ pub(crate) async fn delete(
     FromPath(ConfiguredServer { name }): FromPath<ConfiguredServer>,
     headers: HeaderMap,
 ) -> Result<StatusCode, ProblemResponse> {
-    let edit = ConfigEdit::Remove { list: LIST, name: name.clone() };
-    change_entry(&config, (LIST, &name), &headers, |_| ready(Ok(edit.clone())).boxed()).await?;
-    Ok(StatusCode::NO_CONTENT)
+    remove_entry(&config, (LIST, &name), &headers).await
 }
 
 /// Connect a server anew

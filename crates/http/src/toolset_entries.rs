@@ -14,7 +14,7 @@ use switchboard_runtime::WrittenEntry;
 use crate::answers::{
     BadRequest, EditConflict, EditRefused, Guarded, StaleEntry, TakesBody, UnknownToolset,
 };
-use crate::entry_edit::{change_entry, invalid};
+use crate::entry_edit::{change_entry, invalid, remove_entry};
 use crate::entry_preconditions::{IfRemovable, IfReplaceable};
 use crate::entry_values::new_references;
 use crate::extract::{FromBody, FromPath};
@@ -95,9 +95,7 @@ pub(crate) async fn delete(
     FromPath(ToolsetName { toolset }): FromPath<ToolsetName>,
     headers: HeaderMap,
 ) -> Result<StatusCode, ProblemResponse> {
-    let edit = ConfigEdit::Remove { list: LIST, name: toolset.clone() };
-    change_entry(&config, (LIST, &toolset), &headers, |_| ready(Ok(edit.clone())).boxed()).await?;
-    Ok(StatusCode::NO_CONTENT)
+    remove_entry(&config, (LIST, &toolset), &headers).await
 }
 
 /// The fields of the entry as a request gives them.

@@ -23,6 +23,8 @@ mod messages;
 mod request;
 mod responses;
 mod sealed_reply;
+#[cfg(test)]
+mod test_requests;
 mod tools;
 
 pub use answer::{AnswerOptions, AnswerWriter};

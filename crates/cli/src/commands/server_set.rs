@@ -1,4 +1,4 @@
-//! `server set` and `server delete`: change the entry of a server in the configuration.
+//! `server set`: changes the entry of a server in the configuration.
 
 use std::process::ExitCode;
 
@@ -8,7 +8,7 @@ use switchboard_model::AdmissionMode;
 
 use super::tool_set::with_unset;
 use crate::args::Globals;
-use crate::entry_args::{EntryDeleteArguments, ServerSetArguments};
+use crate::entry_args::ServerSetArguments;
 use crate::entry_change::EntryChange;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -32,16 +32,6 @@ pub(crate) async fn set(
     let change =
         EntryChange { list: EntryList::Servers, name: &wanted.name, dry_run: wanted.dry_run };
     change.set(globals, output, |present| patch(wanted, present)).await
-}
-
-pub(crate) async fn delete(
-    globals: &Globals,
-    wanted: &EntryDeleteArguments,
-    output: Output,
-) -> Result<ExitCode, Failure> {
-    let change =
-        EntryChange { list: EntryList::Servers, name: &wanted.name, dry_run: wanted.dry_run };
-    change.delete(globals, output).await
 }
 
 fn patch(

@@ -1,4 +1,4 @@
-//! `tool set` and `tool delete`: change the entry of a tool in the configuration.
+//! `tool set`: changes the entry of a tool in the configuration.
 
 use std::process::ExitCode;
 
@@ -8,7 +8,7 @@ use switchboard_model::AdmissionMode;
 
 use crate::args::Globals;
 use crate::declared_arguments::{GivenDeclaration, NewArguments};
-use crate::entry_args::{EntryDeleteArguments, ToolSetArguments};
+use crate::entry_args::ToolSetArguments;
 use crate::entry_change::EntryChange;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -21,16 +21,6 @@ pub(crate) async fn set(
     let change =
         EntryChange { list: EntryList::Tools, name: &wanted.name, dry_run: wanted.dry_run };
     change.set(globals, output, |present| patch(wanted, present, output)).await
-}
-
-pub(crate) async fn delete(
-    globals: &Globals,
-    wanted: &EntryDeleteArguments,
-    output: Output,
-) -> Result<ExitCode, Failure> {
-    let change =
-        EntryChange { list: EntryList::Tools, name: &wanted.name, dry_run: wanted.dry_run };
-    change.delete(globals, output).await
 }
 
 /// The fields that the command line names.

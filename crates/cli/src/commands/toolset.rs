@@ -3,11 +3,13 @@
 use std::process::ExitCode;
 
 use switchboard_api::{Problem, ToolsetList, ToolsetView};
+use switchboard_config::EntryList;
 use switchboard_http::present_sessions;
 use switchboard_model::LiveAccess;
 
 use super::{toolset_draft, toolset_set};
 use crate::args::{Globals, ToolsetCommand};
+use crate::entry_change;
 use crate::failure::Failure;
 use crate::output::{Output, cell, harmless};
 use crate::session_backend::SessionBackend;
@@ -24,7 +26,7 @@ pub(crate) async fn run(
         ToolsetCommand::Draft(wanted) => return toolset_draft::run(globals, &wanted, output).await,
         ToolsetCommand::Set(wanted) => return toolset_set::set(globals, &wanted, output).await,
         ToolsetCommand::Delete(wanted) => {
-            return toolset_set::delete(globals, &wanted, output).await;
+            return entry_change::delete(globals, EntryList::Toolsets, &wanted, output).await;
         }
         ToolsetCommand::List => None,
         ToolsetCommand::Show { name } => Some(name),

@@ -1,4 +1,4 @@
-//! `toolset set` and `toolset delete`: change the entry of a toolset in the configuration.
+//! `toolset set`: changes the entry of a toolset in the configuration.
 
 use std::process::ExitCode;
 
@@ -7,7 +7,7 @@ use switchboard_config::EntryList;
 
 use super::tool_set::with_unset;
 use crate::args::Globals;
-use crate::entry_args::{EntryDeleteArguments, ToolsetSetArguments};
+use crate::entry_args::ToolsetSetArguments;
 use crate::entry_change::EntryChange;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -20,16 +20,6 @@ pub(crate) async fn set(
     let change =
         EntryChange { list: EntryList::Toolsets, name: &wanted.name, dry_run: wanted.dry_run };
     change.set(globals, output, |present| patch(wanted, present)).await
-}
-
-pub(crate) async fn delete(
-    globals: &Globals,
-    wanted: &EntryDeleteArguments,
-    output: Output,
-) -> Result<ExitCode, Failure> {
-    let change =
-        EntryChange { list: EntryList::Toolsets, name: &wanted.name, dry_run: wanted.dry_run };
-    change.delete(globals, output).await
 }
 
 fn patch(

@@ -1,31 +1,16 @@
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
-use switchboard_chat::{Block, Message, ModelEvent, Reply, Source, Stop, Usage};
-use switchboard_model::ProviderKind;
-use switchboard_render::Provider;
+use switchboard_chat::{Block, Message, ModelEvent, Reply, Stop, Usage};
 use switchboard_splice::{Api, Refusal};
 
-use crate::{AnswerOptions, TranslatedRequest};
-
-fn source() -> Source {
-    Source {
-        kind: ProviderKind::OpenAiChat,
-        provider: "local".into(),
-        model: "m".into(),
-        credential: None,
-    }
-}
+use crate::{AnswerOptions, TranslatedRequest, test_requests};
 
 fn read(body: &Value) -> Result<TranslatedRequest, Refusal> {
-    let body = body.to_string();
-    TranslatedRequest::read(Api::Gemini, body.as_bytes(), source(), Provider::OpenAiChat)
+    test_requests::read(Api::Gemini, body)
 }
 
-/// The body that the other provider gets.
 fn sent(body: &Value) -> Value {
-    let request = read(body).unwrap();
-    let wire = switchboard_wire::request(&request.model_request("s", "t")).unwrap();
-    serde_json::from_slice(&wire.body).unwrap()
+    test_requests::sent(Api::Gemini, body)
 }
 
 #[test]
@@ -145,6 +130,6 @@ fn an_answer_ends_once() {
     let Message::Assistant(found) = &again.model_request("s", "t").messages[1] else {
         panic!("no reply")
     };
-    assert_eq!(found.source, Some(source()));
+    assert_eq!(found.source, Some(test_requests::source()));
     assert_eq!(found.content[0], reply.content[0]);
 }

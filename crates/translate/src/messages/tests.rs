@@ -1,31 +1,16 @@
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
-use switchboard_chat::{Block, ModelEvent, Reply, Source, Stop, Usage};
-use switchboard_model::ProviderKind;
-use switchboard_render::Provider;
+use switchboard_chat::{Block, ModelEvent, Reply, Stop, Usage};
 use switchboard_splice::{Api, Refusal};
 
-use crate::{AnswerOptions, TranslatedRequest};
-
-fn source() -> Source {
-    Source {
-        kind: ProviderKind::OpenAiChat,
-        provider: "local".into(),
-        model: "m".into(),
-        credential: None,
-    }
-}
+use crate::{AnswerOptions, TranslatedRequest, test_requests};
 
 fn read(body: &Value) -> Result<TranslatedRequest, Refusal> {
-    let body = body.to_string();
-    TranslatedRequest::read(Api::Messages, body.as_bytes(), source(), Provider::OpenAiChat)
+    test_requests::read(Api::Messages, body)
 }
 
-/// The body that the other provider gets.
 fn sent(body: &Value) -> Value {
-    let request = read(body).unwrap();
-    let wire = switchboard_wire::request(&request.model_request("s", "t")).unwrap();
-    serde_json::from_slice(&wire.body).unwrap()
+    test_requests::sent(Api::Messages, body)
 }
 
 #[test]
@@ -122,7 +107,7 @@ fn an_answer_is_one_message() {
     else {
         panic!("no reply")
     };
-    assert_eq!(found.source, Some(source()));
+    assert_eq!(found.source, Some(test_requests::source()));
     assert_eq!(found.content[0], reply.content[0]);
     assert_eq!(found.calls().next().unwrap().id, "toolu_1_0");
 }
