@@ -152,8 +152,9 @@ impl Tokens {
             Refusal::bad("the token is signed with a key that its issuer does not have")
         })?;
         let TokenClaims { claims, whole } = self.check(token, key)?;
+        let rules = self.grants.load_full();
         let principal = self.principal(&claims, whole)?;
-        self.remember(hash, &principal, &claims, keys.generation);
+        self.remember(hash, &principal, &claims, keys.generation, &rules);
         Ok(principal)
     }
 
@@ -203,24 +204,27 @@ impl Tokens {
         let name = name.and_then(Value::as_str).map(harmless).filter(|name| !name.is_empty());
         let name: Option<Arc<str>> = name.map(Into::into);
         let identity = Arc::new(claims.identity(client, subject, name.clone()));
-        let (granted_role, access) = granted(&self.grants.load(), &whole);
+        let (granted_role, access) = self.keep(whole);
         let role = granted_role.map_or(role, |granted| granted.max(role));
-        let access = LiveAccess::new(access);
-        self.keep(&access, whole);
         Ok(Principal { id: id.into(), role, name, identity, access })
     }
 
-    /// Remembers the claims of a token, for as long as its access is in use.
-    fn keep(&self, access: &LiveAccess, claims: Map<String, Value>) {
+    /// The role and the access that the rules of this moment give to a token. Its claims are remembered for as long as the access is
+    /// in use. The lock is the one under which the rules change, so that no token keeps what earlier rules granted.
+    fn keep(&self, claims: Map<String, Value>) -> (Option<Role>, LiveAccess) {
         let mut live = self.live.lock();
+        let (role, access) = granted(&self.grants.load(), &claims);
+        let access = LiveAccess::new(access);
         if live.len() == live.capacity() {
             live.retain(|(access, _)| access.upgrade().is_some());
         }
         live.push((access.downgrade(), Arc::new(claims)));
+        (role, access)
     }
 
     /// Replaces the rules. Tokens in use get their new access at once. Returns whether that of one has changed.
     pub(crate) fn set_grants(&self, grants: &JwtGrants) -> bool {
+        let mut live = self.live.lock();
         if **self.grants.load() == *grants {
             return false;
         }
@@ -228,7 +232,7 @@ impl Tokens {
         // The roles of cached principals may be others now.
         self.remembered.write().clear();
         let mut has_changed = false;
-        self.live.lock().retain(|(access, claims)| {
+        live.retain(|(access, claims)| {
             let Some(access) = access.upgrade() else { return false };
             has_changed |= access.set(granted(grants, claims).1);
             true
@@ -248,12 +252,17 @@ impl Tokens {
         principal: &Principal,
         claims: &Claims,
         generation: u64,
+        rules: &Arc<JwtGrants>,
     ) {
         // A time with a fraction is rare: such a token is not cached.
         let Some(end) = claims.exp.as_i64() else { return };
         let leeway = i64::try_from(self.options.leeway.as_secs()).unwrap_or(0);
         let until_ms = end.saturating_add(leeway).saturating_mul(1000);
         let mut remembered = self.remembered.write();
+        // The rules have changed meanwhile, and with them perhaps the role.
+        if !Arc::ptr_eq(&self.grants.load(), rules) {
+            return;
+        }
         if remembered.len() >= MAX_REMEMBERED {
             let now = now_ms();
             remembered.retain(|_, token| token.holds(now, generation));
@@ -385,4 +394,62 @@ fn part(text: &str) -> String {
 
 fn harmless(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(LONGEST_NAME).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use pretty_assertions::assert_eq;
+    use switchboard_model::{Access, AccessRule, CallerLimits, ClaimGrant};
+
+    use super::*;
+
+    /// The issuer's key of RFC 8037, appendix A.
+    const JWKS: &str = r#"{"keys": [{"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}"#;
+
+    async fn tokens(directory: &std::path::Path) -> Tokens {
+        let jwks = directory.join("jwks.json");
+        std::fs::write(&jwks, JWKS).unwrap();
+        let options = JwtOptions {
+            issuer: "https://issuer.example".into(),
+            audience: "board".into(),
+            resource: Url::parse("https://board.example").unwrap(),
+            jwks: KeySetSource::File(jwks),
+            required_scopes: Vec::new(),
+            leeway: Duration::ZERO,
+            grants: JwtGrants::default(),
+        };
+        Tokens::new(options).await.unwrap()
+    }
+
+    fn only(toolset: String) -> (AccessRule, JwtGrants) {
+        let rule = AccessRule { toolsets: Some(vec![toolset]), ..AccessRule::ALL };
+        let otherwise = ClaimGrant { rule: rule.clone(), ..ClaimGrant::default() };
+        (rule, JwtGrants { rules: Some(Vec::new()), otherwise: Some(otherwise) })
+    }
+
+    #[tokio::test]
+    async fn a_token_that_is_admitted_while_the_rules_change_has_the_new_ones() {
+        let directory = tempfile::tempdir().unwrap();
+        let tokens = tokens(directory.path()).await;
+        let claims = json!({"iss": "https://issuer.example", "exp": 1, "sub": "anna"});
+        let admitted = || {
+            let TokenClaims { claims, whole } = TokenClaims::deserialize(&claims).unwrap();
+            tokens.principal(&claims, whole).unwrap()
+        };
+        for round in 0..200 {
+            let (rule, rules) = only(format!("set-{round}"));
+            let principals = thread::scope(|scope| {
+                let admitting = scope.spawn(|| (0..50).map(|_| admitted()).collect::<Vec<_>>());
+                thread::yield_now();
+                tokens.set_grants(&rules);
+                admitting.join().unwrap()
+            });
+            let expected = Access::of(rule, CallerLimits::default());
+            for principal in principals {
+                assert_eq!(*principal.access.load(), expected, "round {round}");
+            }
+        }
+    }
 }
