@@ -75,11 +75,7 @@ impl AccessTools {
             let needs_it =
                 |at: &usize| tools.get(*at) == Some(&true) && is_named.get(*at) == Some(&false);
             *flag |= set.members.iter().any(needs_it)
-                || set.servers.iter().any(|server| {
-                    rules
-                        .iter()
-                        .any(|rule| rule.toolsets.is_none() && has_server(rule, server, &[]))
-                });
+                || set.servers.iter().any(|server| grant_server(rules, server, &[]));
         }
         Self { tools: BitSet::of(&tools), toolsets: BitSet::of(&shown) }
     }

@@ -82,6 +82,11 @@ fn rules_grant_toolsets_and_tools_together_without_what_they_deny() {
     let read: Vec<_> = [&ALL[..4], &ALL[5..6]].concat();
     check(&[read_only], &read, &ALL_SETS);
     check(&[sets(&["quotes"]), sets(&["notes"])], &[ALL[0], ALL[5], ALL[6]], &["quotes", "notes"]);
+    let without = rule(|rule| {
+        rule.toolsets = Some(owned(&["notes"]));
+        rule.deny_tools = owned(&["writeNote"]);
+    });
+    check(&[without], &ALL[5..6], &["notes"]);
     let denied = rule(|rule| rule.deny_tools = owned(&["market.*"]));
     check(&[denied, tools(&["market.placeOrder"])], &ALL[4..], &["trade", "market", "notes"]);
 }
@@ -105,8 +110,11 @@ fn what_is_not_granted_cannot_be_named() {
     assert_eq!(fault(vec![sets(&["silent"])], Some("silent"), &[]), None);
     assert_eq!(fault(vec![tools(&["silent.*"])], Some("silent"), &[]), None);
     assert_eq!(fault(vec![tools(&["silent.one"])], Some("silent"), &[]), no_server("silent"));
+    assert_eq!(fault(vec![tools(&["sil.*"])], Some("silent"), &[]), no_server("silent"));
     let read_only = rule(|rule| rule.read_only = true);
     assert_eq!(fault(vec![read_only], Some("silent"), &[]), no_server("silent"));
+    let denied = rule(|rule| rule.deny_tools = owned(&["silent.*"]));
+    assert_eq!(fault(vec![denied], Some("silent"), &[]), no_server("silent"));
     let (name, known) = ("notes".to_owned(), owned(&["quotes"]));
     assert_eq!(
         fault(vec![sets(&["quotes"])], None, &["notes"]),
@@ -136,6 +144,52 @@ fn a_server_whose_tools_are_not_known_may_have_granted_ones() {
     ] {
         let rules = Arc::new(AccessRules::new(vec![rule]));
         assert_eq!(index.may_grant_of_server(&rules, &ServerName::new(server)), may, "{rules:?}");
+    }
+}
+
+/// The toolsets in a view of a catalog with a server `silent` whose tools are not known.
+fn sets_beside_silent(rule: AccessRule) -> Vec<String> {
+    let index = index(|plan| plan.servers.push(server("silent")));
+    let view = view_in(&index, &exposure(ExposureMode::Dynamic, &[]), scope(vec![rule]), &ALL_SETS);
+    view.set_names().to_vec()
+}
+
+#[test]
+fn a_toolset_without_anything_granted_is_not_shown() {
+    let (nothing, silent) = (owned(&[]), owned(&["silent"]));
+    let denied =
+        |set: &str| AccessRule { deny_tools: owned(&[&format!("{set}.*")]), ..sets(&[set]) };
+    assert_eq!(sets_beside_silent(denied("notes")), nothing);
+    assert_eq!(sets_beside_silent(denied("silent")), nothing);
+    assert_eq!(sets_beside_silent(sets(&["silent"])), silent, "it may get tools");
+    assert_eq!(sets_beside_silent(tools(&["silent.*"])), silent);
+    let beside = AccessRule { tools: Some(owned(&["silent.*"])), ..sets(&["quotes"]) };
+    assert_eq!(sets_beside_silent(beside), owned(&["quotes", "silent"]));
+}
+
+#[test]
+fn a_tool_of_an_attached_server_is_granted_by_its_own_properties() {
+    let index = index(|_| {});
+    let rules = |rule: AccessRule| Arc::new(AccessRules::new(vec![rule]));
+    let reads = rules(rule(|rule| rule.read_only = true));
+    let attached = |is_read_only| crate::view::tests::tool("own", "thing", is_read_only);
+    assert!(index.grants(&reads, &attached(true)) && !index.grants(&reads, &attached(false)));
+    assert!(!index.grants(&rules(tools(&["other.*"])), &attached(true)));
+    assert!(index.grants(&rules(tools(&["own.*"])), &attached(false)));
+}
+
+#[test]
+fn every_access_of_a_scope_counts() {
+    let index = index(|_| {});
+    let quotes = Arc::new(scope(vec![sets(&["quotes"])]));
+    let notes = Arc::new(AccessRules::new(vec![sets(&["notes"])]));
+    let replaced = quotes.with_access(std::slice::from_ref(&notes));
+    assert_eq!(replaced.access, [notes.clone()]);
+    assert!(Arc::ptr_eq(&replaced.with_access(std::slice::from_ref(&notes)), &replaced));
+    let both = Scope { access: vec![quotes.access[0].clone(), notes], ..Scope::default() };
+    let view = view_in(&index, &exposure(ExposureMode::Legacy, &[]), both, &[]);
+    for name in ["market", "notes"] {
+        assert!(!view.grants_server(&ServerName::new(name)), "{name}");
     }
 }
 

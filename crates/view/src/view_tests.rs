@@ -42,7 +42,7 @@ pub(crate) fn owned(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-pub(super) fn tool(server: &str, name: &str, is_read_only: bool) -> Arc<CatalogTool> {
+pub(crate) fn tool(server: &str, name: &str, is_read_only: bool) -> Arc<CatalogTool> {
     let descriptor = ToolDescriptor {
         description: Some(format!("Does {name}")),
         annotations: is_read_only.then(|| JsonText::from(&json!({"readOnlyHint": true}))),
