@@ -118,6 +118,33 @@ export function test(name, body) {
   });
 }
 
+/** Repeats assertions about what a page comes to show until they hold, and gives back what they give. */
+export async function eventually(assertion) {
+  const end = Date.now() + 20000;
+  for (;;) {
+    try {
+      return await assertion();
+    } catch (error) {
+      if (Date.now() > end) throw error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+/** Presses a button that copies, and gives back what is on the clipboard then. */
+export async function copied(page, button) {
+  await page.evaluate(() => navigator.clipboard.writeText("nothing yet"));
+  await button.click();
+  return eventually(async () => {
+    const text = await page.evaluate(() => navigator.clipboard.readText());
+    assert.notEqual(text, "nothing yet");
+    return text;
+  });
+}
+
+/** The middle of some times: one pause of a busy machine is no fault. */
+export const middle = (times) => times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)];
+
 /** A tab of a browser context of its own. */
 export async function open(browser, board, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: "reduce", ...options });

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before } from "node:test";
-import { accessible, away, Board, demo, expected, launch, open, picture, test } from "./board.mjs";
+import { accessible, away, Board, demo, eventually, expected, launch, open, picture, test } from "./board.mjs";
 
 let board, browser, page;
 const config = `switchboard:
@@ -39,12 +39,17 @@ async function say(text) {
 
 /** Says it, and waits for the end of the turn. */
 async function ask(text) {
+  const answers = await page.locator(".answer").count();
   await say(text);
-  await ended();
+  await ended(answers + 1);
   return answer().innerText();
 }
 
-const ended = () => page.waitForFunction(() => document.querySelector(".answer:last-of-type, .answer") && [...document.querySelectorAll(".answer")].at(-1).getAttribute("aria-busy") === "false");
+/** There are so many answers, or more, and the last one is whole. */
+const ended = (count = 1) => page.waitForFunction((count) => {
+  const answers = [...document.querySelectorAll(".answer")];
+  return answers.length >= count && answers.at(-1).getAttribute("aria-busy") === "false";
+}, count);
 
 const api = (path, init = {}) => fetch(`${board.url}/api/v1${path}`, { headers: { "content-type": "application/json" }, ...init });
 const change = (body, when = "") => api(`/sessions/${id()}${when}`, { method: "PATCH", body: JSON.stringify(body) });
@@ -73,13 +78,13 @@ test("calls are cards that run side by side, with progress, result and a way to 
   await page.visit("/chat");
   await say("/call demo__wait {\"ms\": 3000}\n/call local__sum_numbers {\"a\": 1, \"b\": 2}");
   await page.getByRole("progressbar", { name: "Progress of demo__wait" }).waitFor();
-  assert.equal(await page.locator(".call[data-state=running]").count(), 1);
-  assert.equal(await page.locator(".call[data-state=done]").count(), 1, "the other call has ended meanwhile");
+  // The other call ends meanwhile.
+  await page.waitForFunction(() => ["running", "done"].every((state) => document.querySelectorAll(`.call[data-state=${state}]`).length === 1));
   await picture(page, "chat-calls");
   await ended();
   const card = page.locator(".call", { hasText: "sum_numbers" });
   await card.locator("summary").click();
-  assert.match(await card.innerText(), /"a": 1[\s\S]*Result[\s\S]*3/);
+  await eventually(async () => assert.match(await card.innerText(), /"a": 1[\s\S]*Result[\s\S]*3/));
   assert.equal(await card.getByRole("link", { name: "Open local.sum_numbers" }).getAttribute("href"), "/tools/local.sum_numbers");
   await accessible(page, "calls");
 });
@@ -115,16 +120,23 @@ test("the end is followed only while the reader is there", async () => {
   await page.waitForFunction(() => { const log = document.querySelector("[role=log]"); return log.scrollHeight - log.clientHeight - log.scrollTop < 4; });
   await say("/slow 60");
   await answer().getByText(/1 2 3/).waitFor();
-  assert.ok((await distance()) < 4, "it follows");
+  await eventually(async () => assert.ok((await distance()) < 4, "it follows"));
   await log.hover();
   await page.mouse.wheel(0, -400);
-  await page.waitForFunction(() => document.querySelector("[role=log]").dataset.following === "false");
+  // The scroll has come to rest.
+  await page.waitForFunction(() => {
+    const { dataset, scrollTop } = document.querySelector("[role=log]");
+    const rests = dataset.following === "false" && globalThis.placeBefore === scrollTop;
+    globalThis.placeBefore = scrollTop;
+    return rests;
+  }, undefined, { polling: 200 });
   const place = await log.evaluate((element) => element.scrollTop);
-  await answer().getByText(/8 9 10/).waitFor();
+  const words = await answer().innerText().then((text) => Number(/(\d+)\s*$/.exec(text)[1]));
+  await answer().getByText(new RegExp(` ${words + 5} `)).waitFor();
   assert.equal(await log.evaluate((element) => element.scrollTop), place, "text that arrives does not move the reader");
   await page.getByRole("button", { name: "To the end" }).click();
   await page.waitForFunction(() => document.querySelector("[role=log]").dataset.following === "true");
-  assert.ok((await distance()) < 4);
+  await eventually(async () => assert.ok((await distance()) < 4));
   await stop().click();
   await answer().getByText("Stopped").waitFor();
   await sendButton().waitFor();
@@ -150,21 +162,21 @@ test("what a restart made void is folded with its reason, and stays so", async (
 
 test("a reload in the middle of an answer loses neither the answer nor the draft", async () => {
   await begin("/say hi");
-  await say("/slow 5");
+  await say("/slow 9");
   await answer().getByText(/1 2 3/).waitFor();
   await box().fill("not sent yet");
   await page.reload();
   await stop().waitFor();
   assert.equal(await box().inputValue(), "not sent yet");
-  await ended();
+  await ended(2);
   assert.match(await answer().innerText(), /1 2 3 4 5[\s\S]*done\./);
-  assert.equal(await page.locator(".entry").count(), 4);
+  await eventually(async () => assert.equal(await page.locator(".entry").count(), 4));
 });
 
 test("a turn that another program began shows as it runs", async () => {
   await begin("/say mine");
-  const turn = api(`/sessions/${id()}/turns`, { method: "POST", body: JSON.stringify({ message: "/slow 4" }) });
-  await page.locator(".entry.user", { hasText: "/slow 4" }).waitFor();
+  const turn = api(`/sessions/${id()}/turns`, { method: "POST", body: JSON.stringify({ message: "/slow 8" }) });
+  await page.locator(".entry.user", { hasText: "/slow 8" }).waitFor();
   await answer().getByText(/1 2 3/).waitFor();
   await stop().waitFor();
   assert.equal((await turn).status, 200);
@@ -185,7 +197,7 @@ test("provider, model and strategy change in mid-chat, and a ReACT turn shows it
   const text = await answer().innerText();
   assert.match(text, /ReACT[\s\S]*Thought step 1 of 1: I call demo__add\.[\s\S]*action done[\s\S]*demo__add answered/);
   await answer().locator(".call summary").click();
-  assert.match(await answer().innerText(), /Observation: what the model reads/);
+  await answer().getByText("Observation: what the model reads").waitFor();
   await accessible(page, "ReACT");
   await picture(page, "chat-react");
 });
@@ -209,7 +221,7 @@ test("a message is written again, for this turn or for good", async () => {
   assert.equal(tokens[2], tokens[0] + 1, "the model saw neither the first message nor what came after it");
   await rewrite(0, "/say for good", true);
   assert.deepEqual((await history()).map(({ role }) => role), ["user", "assistant"]);
-  assert.equal(await page.locator(".entry").count(), 2);
+  await eventually(async () => assert.equal(await page.locator(".entry").count(), 2));
   await page.getByRole("button", { name: "Retry" }).click();
   await page.waitForFunction(async ([path, before]) => {
     const { messages } = await (await fetch(path)).json();

@@ -54,7 +54,8 @@ test("a model is chosen from the list of its provider, and answers", async () =>
   const answer = page.locator(".answer").last();
   await answer.getByText("Here I am, over the wire.").waitFor();
   await answer.getByText("claude-opus-5-5").waitFor();
-  assert.ok(await page.locator(".entry.user time").count(), "a message has its time");
+  // A message has its time.
+  await page.locator(".entry.user time").first().waitFor();
   const id = new URL(page.url()).pathname.split("/").at(-1);
   const session = await (await fetch(`${board.url}/api/v1/sessions/${id}`)).json();
   assert.deepEqual([session.provider, session.model], ["claude", "claude-opus-5-5"]);

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before } from "node:test";
-import { accessible, Board, launch, open, picture, program, test } from "./board.mjs";
+import { accessible, Board, eventually, launch, open, picture, program, test } from "./board.mjs";
 import { child, connectClient, everything, filesystem, media, memory, until } from "./peers.mjs";
 
 const directory = mkdtempSync(join(tmpdir(), "switchboard-peers-"));
@@ -50,13 +50,13 @@ async function call(tool, outcome = "ok") {
 test("servers start beside one that never answers, and one that starts late shows by itself", async () => {
   await page.visit("/servers");
   for (const name of ["media", "everything", "files", "memory"]) await card(name).getByText("ready").waitFor();
-  assert.match(await card("everything").innerText(), /17 tools/);
+  await card("everything").getByText("17 tools").waitFor();
   await card("silent").getByText("connecting").waitFor();
   await card("late").getByText("connecting").waitFor();
   await accessible(page, "servers that start");
   writeFileSync(gate, "");
   await card("late").getByText("ready").waitFor();
-  assert.match(await card("late").innerText(), /6 tools/);
+  await card("late").getByText("6 tools").waitFor();
   await card("silent").getByText("connecting").waitFor();
   await picture(page, "servers");
 });
@@ -82,7 +82,7 @@ test("results show by their kind: image, sound, table, structured content, links
   await page.getByText("Structured", { exact: true }).click();
   await page.getByRole("row", { name: "Venus 0" }).waitFor();
   await page.getByText("Raw", { exact: true }).click();
-  assert.match(await page.locator("pre[aria-label=Text]").innerText(), /"structuredContent": \{/);
+  await page.locator("pre[aria-label=Text]", { hasText: '"structuredContent": {' }).waitFor();
 
   await call("everything.get-tiny-image");
   assert.ok(await image.evaluate(async (element) => { await element.decode(); return element.naturalWidth > 0; }));
@@ -111,7 +111,8 @@ test("progress of a real server shows in place, and a cancel reaches it", async 
   await field("steps").fill("600");
   await run();
   await page.getByText(/step \d+ \d+ \/ 600/).waitFor();
-  assert.ok(Number(await page.getByRole("progressbar", { name: "Progress of the call" }).getAttribute("aria-valuenow")) < 100);
+  const bar = page.getByRole("progressbar", { name: "Progress of the call" });
+  await eventually(async () => assert.ok(Number(await bar.getAttribute("aria-valuenow")) < 100));
   await accessible(page, "progress");
   await page.getByRole("button", { name: "Cancel" }).click();
   await page.getByText("You cancelled the call").waitFor();
@@ -176,8 +177,9 @@ test("a tool that no provider can be told is quarantined with its reason, and th
   await page.getByText(/^1 of \d+ match/).waitFor();
   await page.getByRole("button", { name: "media__large" }).click();
   const alerts = page.getByRole("alert").filter({ hasText: "quarantined" });
-  await alerts.first().waitFor();
-  assert.equal(await alerts.count(), 2);
-  assert.match(await alerts.first().innerText(), /its schema has \d+ KiB; the limit is 1024 KiB/);
-  assert.match(await page.getByRole("row", { name: /^anthropic / }).innerText(), /\b1\b/);
+  await eventually(async () => {
+    assert.equal(await alerts.count(), 2);
+    assert.match(await alerts.first().innerText(), /its schema has \d+ KiB; the limit is 1024 KiB/);
+    assert.match(await page.getByRole("row", { name: /^anthropic / }).innerText(), /\b1\b/);
+  });
 });

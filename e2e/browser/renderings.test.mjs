@@ -1,7 +1,7 @@
 // Renderings and toolsets: what providers are told, what it costs, and how tools are put together.
 import assert from "node:assert/strict";
 import { after, before } from "node:test";
-import { accessible, Board, demo, launch, open, picture, test } from "./board.mjs";
+import { accessible, Board, demo, eventually, launch, open, picture, test } from "./board.mjs";
 
 let board, browser, page;
 const base = `switchboard:
@@ -48,10 +48,12 @@ test("the providers stand side by side, with the cost of each tool", async () =>
   await page.visit("/renderings?session=work");
   await page.getByText("8 of 8 match").waitFor();
   const row = page.getByRole("row", { name: /^openai / });
-  assert.match(await row.innerText(), /8\s+\d+/);
   const told = await (await api("/sessions/work/render?provider=openai&explain=true")).json();
-  assert.match(await row.innerText(), new RegExp(`\\b${told.tokens.total}\\b`));
-  assert.match(await page.getByRole("row", { name: /^gemini / }).innerText(), /~\d+/, "an estimate looks like one");
+  await eventually(async () => {
+    assert.match(await row.innerText(), /8\s+\d+/);
+    assert.match(await row.innerText(), new RegExp(`\\b${told.tokens.total}\\b`));
+    assert.match(await page.getByRole("row", { name: /^gemini / }).innerText(), /~\d+/, "an estimate looks like one");
+  });
   await page.getByText("Rewritten", { exact: true }).last().click();
   await page.getByText("1 of 8 match").waitFor();
   assert.match(page.url(), /only=rewritten/);
@@ -62,8 +64,8 @@ test("a tool shows the server's schema beside each declaration, and every rewrit
   await page.getByRole("heading", { name: "demo__echo" }).waitFor();
   assert.match(page.url(), /tool=demo__echo/);
   await page.getByText(/shown as `reply_to_x542dd14f`.*the provider refuses the key; arguments are turned back/).first().waitFor();
-  assert.match(await page.locator("pre[aria-label=\"The server's schema\"]").innerText(), /"reply to"/);
-  assert.match(await page.locator('pre[aria-label="What gemini is told"]').innerText(), /reply_to_x542dd14f/);
+  await page.locator("pre[aria-label=\"The server's schema\"]", { hasText: '"reply to"' }).waitFor();
+  await page.locator('pre[aria-label="What gemini is told"]', { hasText: "reply_to_x542dd14f" }).waitFor();
   await accessible(page, "a rendering");
   await picture(page, "renderings");
   await page.reload();
@@ -76,14 +78,14 @@ test("two revisions are compared, for each provider in its own way", async () =>
   await page.visit("/renderings?session=work");
   await page.getByText("8 of 8 match").waitFor();
   await change("work", { tools: { "demo.fail": false } });
-  await page.getByText("Tools at revision 2").waitFor({ timeout: 5000 });
+  await page.getByText("Tools at revision 2").waitFor();
   await page.getByRole("combobox", { name: "Compare revision 2 with" }).click();
   await page.getByRole("option", { name: "revision 1" }).click();
   const openai = page.locator("[data-provider=openai]");
   await openai.getByText(/0 added, 1 removed, 0 changed\. The whole list has to be sent again/).waitFor();
   await page.locator("[data-provider=anthropic]").getByText(/can be told at its end/).waitFor();
   await openai.locator("summary", { hasText: "demo__fail removed" }).click();
-  assert.match(await openai.locator(".diff").innerText(), /removed:\s+"name": "demo__fail"/);
+  await eventually(async () => assert.match(await openai.locator(".diff").innerText(), /removed:\s+"name": "demo__fail"/));
   await accessible(page, "differences");
   await picture(page, "renderings-diff");
   assert.match(page.url(), /since=1/);
@@ -100,10 +102,12 @@ test("a definition that changes upstream shows as a difference of its lines", as
   await page.getByRole("combobox", { name: "Compare revision 3 with" }).click();
   await page.getByRole("option", { name: "revision 2" }).click();
   await page.locator("summary", { hasText: "demo__echo changed" }).click();
-  const text = await page.locator(".diff").innerText();
-  assert.match(text, /removed:\s+"description": "The text"/);
-  assert.match(text, /added:\s+"description": "What to say"/);
-  assert.ok(!text.includes('"name": "demo__echo"') || text.includes("⋯"), "far lines are left out");
+  await eventually(async () => {
+    const text = await page.locator(".diff").innerText();
+    assert.match(text, /removed:\s+"description": "The text"/);
+    assert.match(text, /added:\s+"description": "What to say"/);
+    assert.ok(!text.includes('"name": "demo__echo"') || text.includes("⋯"), "far lines are left out");
+  });
 });
 
 test("toolsets have their cost and their tools, and the opened one is in the address", async () => {
@@ -113,7 +117,7 @@ test("toolsets have their cost and their tools, and the opened one is in the add
   await demoSet.locator("summary").click();
   await demoSet.getByRole("link", { name: "demo.wait" }).waitFor();
   assert.match(page.url(), /set=demo/);
-  assert.match(await demoSet.innerText(), /~\d+/);
+  await eventually(async () => assert.match(await demoSet.innerText(), /~\d+/));
   await page.getByRole("textbox", { name: "Search toolsets" }).fill("take time");
   await page.getByText("1 of 3 toolsets").waitFor();
   await page.getByRole("textbox", { name: "Search toolsets" }).fill("");

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { after, before } from "node:test";
-import { accessible, away, Board, demo, expected, launch, open, program, test } from "./board.mjs";
+import { accessible, away, Board, demo, eventually, expected, launch, middle, open, program, test } from "./board.mjs";
 import { media } from "./peers.mjs";
 
 let board, browser, root, guest;
@@ -84,14 +84,17 @@ test("a list that a server changes is on both screens within a second", async ()
   for (const page of [root, guest]) {
     await page.locator('[data-tool="media.grow"]').waitFor();
     await live(page);
-    await sighting(page, "[data-tool]", "fresh");
   }
-  assert.equal((await call("media.grow", { name: "fresh" })).status, 200);
-  const changed = Date.now();
-  const took = await Promise.all([root, guest].map(async (page) => (await page.evaluate(() => globalThis.sighted)) - changed));
-  console.log(`a changed list of a FastMCP server on two screens after ${took.join(" and ")} ms`);
-  // The aim is one second; a busy machine must not fail the test.
-  assert.ok(Math.max(...took) < 10000, String(took));
+  const times = [];
+  for (const name of ["fresh", "crisp", "green"]) {
+    for (const page of [root, guest]) await sighting(page, "[data-tool]", name);
+    assert.equal((await call("media.grow", { name })).status, 200);
+    const changed = Date.now();
+    const took = await Promise.all([root, guest].map(async (page) => (await page.evaluate(() => globalThis.sighted)) - changed));
+    times.push(Math.max(...took));
+  }
+  console.log(`a changed list of a FastMCP server on both screens after ${times.join(", ")} ms`);
+  assert.ok(middle(times) < 1000, `${times} ms`);
 });
 
 test("what one declares, the other sees without a reload", async () => {
@@ -105,7 +108,7 @@ test("what one declares, the other sees without a reload", async () => {
   await root.getByText("Saved. It is in force for everybody.").waitFor();
   const saved = Date.now();
   console.log(`a declared argument in the other browser ${(await guest.evaluate(() => globalThis.sighted)) - saved} ms after it was saved`);
-  assert.equal(await field(guest, "bytes").inputValue(), "12", "what was typed is still there");
+  await eventually(async () => assert.equal(await field(guest, "bytes").inputValue(), "12", "what was typed is still there"));
 });
 
 test("what one calls, the other sees in the call log and on the tool's row", async () => {
@@ -146,11 +149,11 @@ test("a restart of the board loses no input in any tab", async () => {
   assert.equal(await field(form, "a").inputValue(), "41");
   await board.start();
   for (const page of tabs) await live(page);
-  const same = async () => {
+  const same = () => eventually(async () => {
     assert.equal(await field(form, "a").inputValue(), "41");
     assert.match(await json.getByRole("textbox", { name: "Arguments as JSON" }).innerText(), /"half$/);
     assert.equal(await chat.getByRole("textbox", { name: "Message" }).inputValue(), "not sent yet");
-  };
+  });
   await same();
   for (const page of tabs) {
     await page.reload();

@@ -1,7 +1,7 @@
 // Tools: the list, its filters, and a tool page on which calls are made.
 import assert from "node:assert/strict";
 import { after, before } from "node:test";
-import { accessible, Board, demo, expected, launch, open, picture, test } from "./board.mjs";
+import { accessible, Board, copied, demo, eventually, expected, launch, open, picture, test } from "./board.mjs";
 
 let board, browser, page;
 const config = (tools) => `switchboard:
@@ -23,6 +23,9 @@ after(async () => {
 
 const row = (name) => page.locator("tr[data-row]", { has: page.locator(`[data-tool="${name}"]`) });
 const field = (name) => page.getByRole("textbox", { name: new RegExp(`^${name}`) });
+
+/** The call in the history that had these arguments. */
+const past = (args) => page.locator("[data-past]").filter({ has: page.getByText(args, { exact: true }) });
 
 async function called(outcome) {
   const status = page.locator("[data-call]");
@@ -55,7 +58,7 @@ test("a tool is called from its form, and the result stands beside it", async ()
   await field("b").fill("22");
   await field("b").press("Control+Enter");
   await called("ok");
-  assert.match(await page.locator("pre[aria-label=Text]").first().innerText(), /^42$/);
+  await eventually(async () => assert.match(await page.locator("pre[aria-label=Text]").first().innerText(), /^42$/));
   assert.equal(await field("a").inputValue(), "20");
   await accessible(page, "tool");
   await picture(page, "tool");
@@ -64,16 +67,15 @@ test("a tool is called from its form, and the result stands beside it", async ()
 test("form and JSON are two views of one draft that survives a reload", async () => {
   await page.getByText("JSON", { exact: true }).first().click();
   const editor = page.getByRole("textbox", { name: "Arguments as JSON" });
-  await editor.waitFor();
-  assert.deepEqual(JSON.parse((await editor.innerText()).replaceAll("\u00a0", " ")), { a: 20, b: 22 });
+  const written = async () => JSON.parse((await editor.innerText()).replaceAll("\u00a0", " "));
+  await eventually(async () => assert.deepEqual(await written(), { a: 20, b: 22 }));
   await editor.fill('{"a": 1, "b": 41');
   await page.getByText("This is not a JSON object yet").waitFor();
   await page.reload();
-  await editor.waitFor();
-  assert.match(await editor.innerText(), /"b": 41$/);
+  await eventually(async () => assert.match(await editor.innerText(), /"b": 41$/));
   await editor.fill('{"a": 1, "b": 41}');
   await page.getByText("Form", { exact: true }).click();
-  assert.equal(await field("b").inputValue(), "41");
+  await eventually(async () => assert.equal(await field("b").inputValue(), "41"));
   await field("b").press("Control+Enter");
   await called("ok");
 });
@@ -93,21 +95,22 @@ test("text of a server is never markup, and a failing tool says so", async () =>
   await field("message").fill("<b>no</b>");
   await page.getByRole("button", { name: "Run" }).click();
   await page.getByRole("alert").filter({ hasText: "The tool reports an error" }).waitFor();
-  assert.ok((await page.locator("pre[aria-label=Text]").first().innerText()).includes("<b>no</b>"));
+  await page.locator("pre[aria-label=Text]", { hasText: "<b>no</b>" }).first().waitFor();
   assert.equal(await page.locator("b").count(), 0);
 });
 
 test("left out and empty are two things, and both are kept", async () => {
   await page.visit("/tools/demo.echo");
   const sent = page.getByLabel("How text is sent");
-  assert.equal(await sent.inputValue(), "left out");
+  const isSent = (word) => eventually(async () => assert.equal(await sent.locator("option:checked").innerText(), word));
+  await isSent("left out");
   await field("text").fill("x");
   await field("text").fill("");
-  assert.equal(await sent.locator("option:checked").innerText(), "empty");
+  await isSent("empty");
   await field("text").press("Control+Enter");
   await called("ok");
   await page.reload();
-  assert.equal(await sent.locator("option:checked").innerText(), "empty");
+  await isSent("empty");
 });
 
 test("a running call shows its progress, is cancelled in place, and goes on when the screen is left", async () => {
@@ -125,22 +128,21 @@ test("a running call shows its progress, is cancelled in place, and goes on when
 
 test("history loads the arguments of an earlier call", async () => {
   await page.visit("/tools/local.sum_numbers");
-  await page.getByRole("button", { name: "Load" }).last().click();
-  assert.equal(await field("a").inputValue(), "20");
+  await past('{"a":20,"b":22}').getByRole("button", { name: "Load" }).click();
+  await eventually(async () => assert.deepEqual([await field("a").inputValue(), await field("b").inputValue()], ["20", "22"]));
 });
 
 test("two calls of the history are compared", async () => {
   await field("a").fill("21");
-  await field("a").press("Control+Enter");
-  // The calls of the tests before it can be compared already; this one is listed when it has ended.
-  await page.getByText('{"a":21,"b":22}', { exact: true }).waitFor();
-  await page.getByRole("button", { name: "Compare" }).first().click();
+  await field("b").fill("22");
+  await field("b").press("Control+Enter");
+  // Each call by its arguments: this one is listed when it has ended.
+  await past('{"a":21,"b":22}').getByRole("button", { name: "Compare" }).click();
   await page.getByText("Choose another call to compare with.").waitFor();
-  await page.getByRole("button", { name: "Compare" }).last().click();
-  const difference = await page.getByLabel("The older call beside the newer one").innerText();
-  assert.match(difference, /removed:\s+"a": 20,[\s\S]*added:\s+"a": 21,/);
+  await past('{"a":20,"b":22}').getByRole("button", { name: "Compare" }).click();
+  const difference = page.getByLabel("The older call beside the newer one");
+  await eventually(async () => assert.match(await difference.innerText(), /removed:\s+"a": 20,[\s\S]*added:\s+"a": 21,/));
   await accessible(page, "comparison");
-  await page.getByRole("button", { name: "Load" }).last().click();
 });
 
 test("a large result is cut, and read as a whole on request", async () => {
@@ -150,15 +152,16 @@ test("a large result is cut, and read as a whole on request", async () => {
   await called("ok");
   await page.getByRole("button", { name: "Load all" }).click();
   const whole = page.getByLabel("The whole result");
-  await whole.waitFor();
-  assert.ok((await whole.innerText()).length >= 6000);
-  await page.visit("/tools/local.sum_numbers");
+  await eventually(async () => assert.ok((await whole.innerText()).length >= 6000));
 });
 
 test("a call is copied for other programs", async () => {
+  await page.visit("/tools/local.sum_numbers");
+  await field("a").fill("20");
+  await field("b").fill("22");
   await page.getByText("Copy as code").click();
-  await page.getByRole("button", { name: "Copy", exact: true }).last().click();
-  const text = await page.evaluate(() => navigator.clipboard.readText());
+  await page.getByLabel("The call for curl").getByText('{"arguments":{"a":20,"b":22}}').waitFor();
+  const text = await copied(page, page.locator("details", { hasText: "Copy as code" }).getByRole("button", { name: "Copy", exact: true }));
   assert.equal(text, `curl ${board.url}/api/v1/tools/local.sum_numbers/call \\\n  -H "Content-Type: application/json" \\\n  -d '{"arguments":{"a":20,"b":22}}'`);
 });
 

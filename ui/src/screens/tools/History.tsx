@@ -30,7 +30,7 @@ export function History({ tool, onLoad }: { tool: string; onLoad: (value: JsonOb
         {compared.length === 1 && <Text size="sm">Choose another call to compare with.</Text>}
         {newer !== undefined && <Comparison older={older} newer={newer} />}
         {calls.map((call) => (
-          <div key={call.at}>
+          <div key={call.at} data-past={call.at}>
             <Group justify="space-between" wrap="nowrap" gap="xs">
               <Group gap="xs" wrap="nowrap" miw={0}>
                 <StateBadge state={call.outcome} />
