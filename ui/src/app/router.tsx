@@ -1,19 +1,17 @@
 import { Anchor, Container } from '@mantine/core';
 import { createBrowserRouter, isRouteErrorResponse, Link, type RouteObject, useRouteError } from 'react-router';
-import { Empty, ErrorPanel, Loading } from '../components/states';
+import { Page } from '../components/Page';
+import { ErrorPanel, Loading } from '../components/states';
 import { Gate } from './Gate';
 import { screens } from './screens';
 
 function NotFound() {
   return (
-    <Empty
-      title="There is nothing at this address"
-      action={
-        <Anchor component={Link} to="/">
-          Go to the start
-        </Anchor>
-      }
-    />
+    <Page title="There is nothing at this address">
+      <Anchor component={Link} to="/">
+        Go to the start
+      </Anchor>
+    </Page>
   );
 }
 

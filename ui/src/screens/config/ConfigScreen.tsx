@@ -1,13 +1,16 @@
 import { Alert, Badge, Group, Stack, Switch, Table, Text } from '@mantine/core';
 import { IconSearch } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
+import { useMemo } from 'react';
 import { useSearchParams } from 'react-router';
 import { client, unwrap } from '../../api/client';
 import type { ConfigValueView, ConfigView } from '../../api/types';
 import { Ago } from '../../components/Ago';
 import { Page } from '../../components/Page';
+import { Place } from '../../components/Place';
 import { SearchField } from '../../components/SearchField';
 import { Empty, QueryState } from '../../components/states';
+import { settingsOf } from './setting';
 
 const SHOWN = 500;
 
@@ -54,10 +57,12 @@ function Values({ config }: { config: ConfigView }) {
       },
       { replace: true },
     );
+  const settings = useMemo(() => settingsOf(config.values), [config.values]);
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const matching = config.values.filter((value) => {
     if (!withDefaults && value.origin.kind === 'default') return false;
-    const all = `${value.pointer} ${JSON.stringify(value.value)} ${place(value)}`.toLowerCase();
+    const all =
+      `${value.pointer} ${settings.get(value.pointer)} ${JSON.stringify(value.value)} ${place(value)}`.toLowerCase();
     return words.every((word) => all.includes(word));
   });
   return (
@@ -97,13 +102,19 @@ function Values({ config }: { config: ConfigView }) {
             <Table.Tbody>
               {matching.slice(0, SHOWN).map((value) => (
                 <Table.Tr key={value.pointer}>
+                  <Table.Td className="mono">{settings.get(value.pointer)}</Table.Td>
                   <Table.Td className="mono">
-                    {value.pointer.replace(/^\/switchboard\//, '').replaceAll('/', '.')}
+                    {value.secret ? (
+                      <Badge variant="light" color="gray" className="state">
+                        secret
+                      </Badge>
+                    ) : (
+                      JSON.stringify(value.value)
+                    )}
                   </Table.Td>
-                  <Table.Td className="mono">
-                    {value.secret ? <Badge variant="default">secret</Badge> : JSON.stringify(value.value)}
+                  <Table.Td>
+                    <Place of={place(value)} />
                   </Table.Td>
-                  <Table.Td className="mono">{place(value)}</Table.Td>
                 </Table.Tr>
               ))}
             </Table.Tbody>

@@ -155,7 +155,13 @@ function Steps({ tools }: { tools: ToolView[] }) {
             <Anchor component={Link} to={`/servers/${encodeURIComponent(name)}`} inherit>
               {name}
             </Anchor>{' '}
-            is not ready{error !== null && `: ${error}`} {hint}
+            is not ready{error !== null && `: ${error}`}
+            {hint !== null && (
+              <>
+                {' '}
+                <strong>What to do:</strong> {hint}
+              </>
+            )}
           </Text>
         ))}
       </Step>

@@ -55,7 +55,9 @@ export function ServerLog({ server }: { server: ServerDetail }) {
             {(log) =>
               log.lines.length === 0 ? (
                 <Text size="sm" c="dimmed">
-                  It has written nothing.
+                  {server.error === null
+                    ? 'It has written nothing.'
+                    : 'No process runs now. What the last one said at its end is part of the error above.'}
                 </Text>
               ) : (
                 <div className="log">

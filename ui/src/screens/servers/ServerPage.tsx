@@ -6,6 +6,7 @@ import type { ServerDetail, ServerView } from '../../api/types';
 import { Ago } from '../../components/Ago';
 import { DetailPage } from '../../components/DetailPage';
 import { type Fact, Facts } from '../../components/Facts';
+import { Place } from '../../components/Place';
 import { Section } from '../../components/Section';
 import { Empty } from '../../components/states';
 import { duration } from '../../components/time';
@@ -81,7 +82,9 @@ function Declared({ server }: { server: ServerDetail }) {
               {origins.map(([pointer, place]) => (
                 <Table.Tr key={pointer}>
                   <Table.Td className="mono">{pointer}</Table.Td>
-                  <Table.Td className="mono">{place}</Table.Td>
+                  <Table.Td>
+                    <Place of={place} />
+                  </Table.Td>
                 </Table.Tr>
               ))}
             </Table.Tbody>

@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { client, unwrap } from '../../api/client';
 import type { ToolView } from '../../api/types';
 import { CopyButton } from '../../components/CopyButton';
+import { Place } from '../../components/Place';
 import { useRole } from '../../data/me';
 
 const LIMITS: [keyof ToolView['limits'], string][] = [
@@ -70,7 +71,7 @@ export function Definition({ tool }: { tool: ToolView }) {
               <Table.Tr key={key}>
                 <Table.Td>{label}</Table.Td>
                 <Table.Td>{tool.limits[key] ?? 'none'}</Table.Td>
-                <Table.Td className="mono">{tool.limits[key] === null ? '' : origin(key)}</Table.Td>
+                <Table.Td>{tool.limits[key] !== null && <Place of={origin(key)} />}</Table.Td>
               </Table.Tr>
             ))}
           </Table.Tbody>

@@ -43,6 +43,11 @@ function Tool({ tool }: { tool: ToolView }) {
           label={tool.available ? 'available' : `${tool.server} is not connected`}
         />
         <Hints tool={tool} />
+        {tool.title !== null && (
+          <Text size="sm" c="dimmed" className="mono">
+            {tool.name}
+          </Text>
+        )}
         <Text size="sm" c="dimmed">
           MCP name <span className="mono">{mcpName(tool)}</span>
         </Text>

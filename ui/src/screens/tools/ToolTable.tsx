@@ -123,7 +123,7 @@ export function ToolTable({ rows, activity, waiting, now }: ToolTableProps) {
     <div
       className="rows"
       ref={scroller}
-      style={{ height: 'calc(100dvh - 250px)', minHeight: 320 }}
+      style={{ height: 'calc(100dvh - 266px)', minHeight: 320 }}
       onKeyDown={onKey}
       tabIndex={0}
       role="region"
@@ -151,7 +151,7 @@ export function ToolTable({ rows, activity, waiting, now }: ToolTableProps) {
         <tbody>
           {before > 0 && (
             <tr aria-hidden>
-              <td colSpan={6} style={{ height: before }} />
+              <td style={{ height: before }} />
             </tr>
           )}
           {shown.map(({ index }) => (
@@ -166,7 +166,7 @@ export function ToolTable({ rows, activity, waiting, now }: ToolTableProps) {
           ))}
           {after > 0 && (
             <tr aria-hidden>
-              <td colSpan={6} style={{ height: after }} />
+              <td style={{ height: after }} />
             </tr>
           )}
         </tbody>

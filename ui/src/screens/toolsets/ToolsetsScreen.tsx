@@ -85,8 +85,7 @@ export function ToolsetsScreen() {
           return (
             <Stack gap="md">
               <Text size="sm">
-                Exposure: <strong>{data.exposure}</strong>. {data.reason}. All {costs.size} tools together cost about{' '}
-                {all} tokens in every request.
+                Exposure: {data.reason}. All {costs.size} tools together cost about {all} tokens in every request.
               </Text>
               <Group gap="sm" align="flex-end">
                 <SearchField
