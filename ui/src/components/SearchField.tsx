@@ -1,5 +1,5 @@
 import { TextInput, type TextInputProps } from '@mantine/core';
-import { useEffect, useState } from 'react';
+import { useEffect, useEffectEvent, useState } from 'react';
 
 const PAUSE = 120;
 
@@ -19,14 +19,15 @@ export function SearchField({ value, onChange, ...props }: SearchFieldProps) {
     setState({ text: value === state.sent ? state.text : value, outer: value, sent: value });
   }
   const { text, sent } = state;
+  const pass = useEffectEvent(onChange);
   useEffect(() => {
     if (text === sent) return;
     const timer = setTimeout(() => {
       setState((old) => ({ ...old, sent: text }));
-      onChange(text);
+      pass(text);
     }, PAUSE);
     return () => clearTimeout(timer);
-  }, [text, sent, onChange]);
+  }, [text, sent]);
   return (
     <TextInput
       {...props}

@@ -1,11 +1,12 @@
 import { Anchor, Button, Group, NativeSelect, Stack, Table } from '@mantine/core';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { Link, useSearchParams } from 'react-router';
+import { Link } from 'react-router';
 import { client, unwrap } from '../../api/client';
 import type { RecordView } from '../../api/types';
 import { Ago } from '../../components/Ago';
 import { Page } from '../../components/Page';
+import { useSearch } from '../../components/search-params';
 import { SearchField } from '../../components/SearchField';
 import { StateBadge } from '../../components/StateBadge';
 import { Empty, ErrorPanel, Loading } from '../../components/states';
@@ -105,7 +106,7 @@ function Log({ calls }: { calls: RecordView[] }) {
 }
 
 export function CallsScreen() {
-  const [search, setSearch] = useSearchParams();
+  const [search, setSearch] = useSearch();
   const get = (name: string) => search.get(name) ?? '';
   const filters: Filters = {
     tool: get('tool'),

@@ -2,12 +2,12 @@ import { Alert, Badge, Group, Stack, Switch, Table, Text } from '@mantine/core';
 import { IconSearch } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
-import { useSearchParams } from 'react-router';
 import { client, unwrap } from '../../api/client';
 import type { ConfigValueView, ConfigView } from '../../api/types';
 import { Ago } from '../../components/Ago';
 import { Page } from '../../components/Page';
 import { Place } from '../../components/Place';
+import { useSearch } from '../../components/search-params';
 import { SearchField } from '../../components/SearchField';
 import { Empty, QueryState } from '../../components/states';
 import { settingsOf } from './setting';
@@ -45,7 +45,7 @@ function Refused({ config }: { config: ConfigView }) {
 }
 
 function Values({ config }: { config: ConfigView }) {
-  const [search, setSearch] = useSearchParams();
+  const [search, setSearch] = useSearch();
   const text = search.get('q') ?? '';
   const withDefaults = search.has('defaults');
   const set = (name: string, value: string | undefined) =>

@@ -2,7 +2,6 @@ import { Alert, Button, Group, Modal, NativeSelect, Paper, Stack, Table, Text, T
 import { IconPlus } from '@tabler/icons-react';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
-import { useSearchParams } from 'react-router';
 import { client, unwrap } from '../../api/client';
 import { setApiKey } from '../../api/key';
 import { ApiError } from '../../api/problem';
@@ -10,6 +9,7 @@ import type { KeyView, NewKeyView } from '../../api/types';
 import { Ago } from '../../components/Ago';
 import { CopyButton } from '../../components/CopyButton';
 import { Page } from '../../components/Page';
+import { useSearch } from '../../components/search-params';
 import { StateBadge } from '../../components/StateBadge';
 import { Empty, ErrorPanel, QueryState } from '../../components/states';
 import { eventStream } from '../../data/event-stream';
@@ -171,7 +171,7 @@ function Row({ entry }: { entry: KeyView }) {
 }
 
 export function KeysScreen() {
-  const [search, setSearch] = useSearchParams();
+  const [search, setSearch] = useSearch();
   const isMaking = search.has('new');
   const setMaking = (isMaking: boolean) => setSearch(isMaking ? { new: '' } : {});
   const [made, setMade] = useState<NewKeyView | undefined>();

@@ -1,8 +1,9 @@
 import './renderings.css';
 import { Button, Group, MultiSelect, Select, Stack, Text } from '@mantine/core';
 import { useMemo } from 'react';
-import { Link, useSearchParams } from 'react-router';
+import { Link } from 'react-router';
 import { Page } from '../../components/Page';
+import { useSearch } from '../../components/search-params';
 import { Empty, QueryState } from '../../components/states';
 import { useSessions } from '../../data/queries';
 import { FORMATS, useRenderings } from '../../data/renderings/queries';
@@ -17,7 +18,7 @@ const DEFAULT = 'openai,anthropic,gemini';
 /** What each provider would be told of the tools of a session, side by side. The address has every choice. */
 export function RenderingsScreen() {
   const sessions = useSessions();
-  const [search, setSearch] = useSearchParams();
+  const [search, setSearch] = useSearch();
   const session = search.get('session') ?? undefined;
   const chosen = search.get('providers') ?? DEFAULT;
   const providers = useMemo(() => chosen.split(',').filter((name) => name in FORMATS), [chosen]);

@@ -2,10 +2,11 @@ import { Button, Group, Modal, Stack, Text } from '@mantine/core';
 import { IconPencil, IconPlugConnected, IconRefresh, IconTrash } from '@tabler/icons-react';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { lazy, Suspense, useState } from 'react';
-import { useNavigate, useSearchParams } from 'react-router';
+import { useNavigate } from 'react-router';
 import { client, unwrap } from '../../api/client';
 import type { ServerDetail } from '../../api/types';
 import { hasKeptForm } from '../../components/form-draft';
+import { useSearch } from '../../components/search-params';
 import { ErrorPanel } from '../../components/states';
 import { useRole } from '../../data/me';
 import type { ServerDeclaration } from './server-fields';
@@ -55,7 +56,7 @@ function RemoveDialog({ server, onClose }: { server: ServerDetail; onClose: () =
 export function ServerActions({ server }: { server: ServerDetail }) {
   const queries = useQueryClient();
   const isAdmin = useRole('admin');
-  const [search, setSearch] = useSearchParams();
+  const [search, setSearch] = useSearch();
   const [isRemoving, setRemoving] = useState(false);
   const params = { path: { name: server.name } };
   const onSettled = () =>

@@ -1,9 +1,10 @@
 import { Anchor, Button, Card, Group, SimpleGrid, Stack, Text } from '@mantine/core';
 import { IconPlus } from '@tabler/icons-react';
 import { lazy, Suspense } from 'react';
-import { Link, useSearchParams } from 'react-router';
+import { Link } from 'react-router';
 import type { ServerView } from '../../api/types';
 import { Page } from '../../components/Page';
+import { useSearch } from '../../components/search-params';
 import { Empty, QueryState } from '../../components/states';
 import { useRole } from '../../data/me';
 import { useServers } from '../../data/queries';
@@ -55,7 +56,7 @@ function ServerCard({ server }: { server: ServerView }) {
 export function ServersScreen() {
   const query = useServers();
   const mayAdd = useRole('admin');
-  const [search, setSearch] = useSearchParams();
+  const [search, setSearch] = useSearch();
   const isAdding = search.has('add');
   const add = (
     <Button

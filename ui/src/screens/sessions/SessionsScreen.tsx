@@ -1,9 +1,10 @@
 import './sessions.css';
 import { Anchor, Badge, Button, Group, SegmentedControl, Table, Text } from '@mantine/core';
 import { IconPlus } from '@tabler/icons-react';
-import { Link, useSearchParams } from 'react-router';
+import { Link } from 'react-router';
 import { Ago } from '../../components/Ago';
 import { Page } from '../../components/Page';
+import { useSearch } from '../../components/search-params';
 import { Wide } from '../../components/Wide';
 import { SearchField } from '../../components/SearchField';
 import { Empty, QueryState } from '../../components/states';
@@ -18,7 +19,7 @@ const SHOWN = 200;
 /** All sessions of the caller: chats and connected MCP clients. */
 export function SessionsScreen() {
   const sessions = useSessions();
-  const [search, setSearch] = useSearchParams();
+  const [search, setSearch] = useSearch();
   const setNew = (isNew: boolean) =>
     setSearch((old) => {
       if (isNew) old.set('new', '');

@@ -1,6 +1,6 @@
 import { Button, Group, Select, Text } from '@mantine/core';
 import { useMemo } from 'react';
-import { useSearchParams } from 'react-router';
+import { useSearch } from '../../components/search-params';
 import { SearchField } from '../../components/SearchField';
 import { Empty, QueryState } from '../../components/states';
 import type { SessionView } from '../../data/chat/queries';
@@ -12,7 +12,7 @@ import type { StagedChange } from './use-session-draft';
 /** Every tool that the session could have, with its switch; those that match can be switched together. */
 export function ToolSwitches({ session, change }: { session: SessionView; change: StagedChange }) {
   const tools = useAllSessionTools(session.id);
-  const [search, setSearch] = useSearchParams();
+  const [search, setSearch] = useSearch();
   const filter = { text: search.get('q') ?? '', server: search.get('server') ?? '', state: search.get('state') ?? '' };
   const set = (name: string, value: string) =>
     setSearch(

@@ -1,12 +1,13 @@
 import { Anchor, Badge, Group, Tabs, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { lazy, Suspense } from 'react';
-import { Link, useParams, useSearchParams } from 'react-router';
+import { Link, useParams } from 'react-router';
 import { client, unwrap } from '../../api/client';
 import type { ToolView } from '../../api/types';
 import { CopyButton } from '../../components/CopyButton';
 import { DetailPage } from '../../components/DetailPage';
 import { hasKeptForm } from '../../components/form-draft';
+import { useSearch } from '../../components/search-params';
 import { StateBadge } from '../../components/StateBadge';
 import { Loading } from '../../components/states';
 import { useRole } from '../../data/me';
@@ -32,7 +33,7 @@ function Hints({ tool }: { tool: ToolView }) {
 }
 
 function Tool({ tool }: { tool: ToolView }) {
-  const [search, setSearch] = useSearchParams();
+  const [search, setSearch] = useSearch();
   const mayDeclare = useRole('operator');
   const tab = search.get('tab') ?? 'try';
   return (

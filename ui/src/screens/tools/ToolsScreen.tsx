@@ -2,9 +2,9 @@ import { Code, Group, NativeSelect, Text } from '@mantine/core';
 import { IconSearch } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useDeferredValue, useMemo } from 'react';
-import { useSearchParams } from 'react-router';
 import type { ToolList } from '../../api/types';
 import { Page } from '../../components/Page';
+import { useSearch } from '../../components/search-params';
 import { SearchField } from '../../components/SearchField';
 import { Empty, QueryState } from '../../components/states';
 import { useNow } from '../../components/time';
@@ -15,7 +15,7 @@ import { filtered, rowsOf } from './listed';
 import { ToolTable } from './ToolTable';
 
 function Tools({ list }: { list: ToolList }) {
-  const [search, setSearch] = useSearchParams();
+  const [search, setSearch] = useSearch();
   const toolsets = useToolsets().data;
   const activity = useActivity();
   const slots = useLoad().data?.slots;

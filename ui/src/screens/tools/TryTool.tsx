@@ -3,13 +3,13 @@ import { useDebouncedValue } from '@mantine/hooks';
 import { IconPlayerPlay, IconPlayerStop } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { lazy, Suspense } from 'react';
-import { useSearchParams } from 'react-router';
 import { client, unwrap } from '../../api/client';
 import { ApiError, type FieldError } from '../../api/problem';
 import type { ToolView } from '../../api/types';
 import { Result } from '../../components/Result';
 import type { JsonObject } from '../../components/schema-form/schema';
 import { SchemaForm } from '../../components/schema-form/SchemaForm';
+import { useSearch } from '../../components/search-params';
 import { StateBadge } from '../../components/StateBadge';
 import { ErrorPanel, Loading } from '../../components/states';
 import { duration, useNow } from '../../components/time';
@@ -126,7 +126,7 @@ function Outcome({ run }: { run: Run | undefined }) {
 /** Form and result side by side; form and JSON are two views of one draft. */
 export function TryTool({ tool }: { tool: ToolView }) {
   const [draft, setDraft] = useDraft(tool.name);
-  const [search, setSearch] = useSearchParams();
+  const [search, setSearch] = useSearch();
   const run = useRun(tool.name);
   const view = search.get('as') === 'json' || draft.broken !== undefined ? 'json' : 'form';
   const checked = useCheck(tool.name, draft);

@@ -2,8 +2,8 @@ import './toolsets.css';
 import { Button, Group, MultiSelect, Stack, Text, Title } from '@mantine/core';
 import { IconPlus } from '@tabler/icons-react';
 import { useMemo, useState } from 'react';
-import { useSearchParams } from 'react-router';
 import { Page } from '../../components/Page';
+import { useSearch } from '../../components/search-params';
 import { SearchField } from '../../components/SearchField';
 import { Empty, QueryState } from '../../components/states';
 import { useSessions, useTools, useToolsets } from '../../data/queries';
@@ -20,7 +20,7 @@ export function ToolsetsScreen() {
   const toolsets = useToolsets();
   const tools = useTools();
   const sessions = useSessions();
-  const [search, setSearch] = useSearchParams();
+  const [search, setSearch] = useSearch();
   const set = (name: string, value: string | undefined) =>
     setSearch(
       (old) => {
