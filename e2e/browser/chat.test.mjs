@@ -222,11 +222,12 @@ test("a message is written again, for this turn or for good", async () => {
   await rewrite(0, "/say for good", true);
   assert.deepEqual((await history()).map(({ role }) => role), ["user", "assistant"]);
   await eventually(async () => assert.equal(await page.locator(".entry").count(), 2));
+  const before = (await history())[1].turn;
   await page.getByRole("button", { name: "Retry" }).click();
   await page.waitForFunction(async ([path, before]) => {
     const { messages } = await (await fetch(path)).json();
     return messages.length === 2 && messages[1].turn !== before;
-  }, [`/api/v1/sessions/${id()}/history`, (await history())[1].turn]);
+  }, [`/api/v1/sessions/${id()}/history`, before]);
 });
 
 test("a turn that failed says what to do, and is tried again", async () => {

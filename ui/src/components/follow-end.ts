@@ -24,6 +24,8 @@ export function useFollowEnd(): FollowEnd {
   const viewport = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
   const following = useRef(true);
+  /** Where the list was when it was last looked at, or put by this hook. */
+  const place = useRef(0);
   const [isFollowing, setFollowing] = useState(true);
 
   const set = useCallback((value: boolean) => {
@@ -31,20 +33,28 @@ export function useFollowEnd(): FollowEnd {
     setFollowing(value);
   }, []);
 
+  /** Scrolls to the end. Its own scroll event must not count as one of the reader, who may be letting go at that moment. */
+  const scrollToEnd = useCallback(() => {
+    const box = viewport.current;
+    if (box === null) return;
+    box.scrollTop = box.scrollHeight;
+    place.current = box.scrollTop;
+  }, []);
+
   const toEnd = useCallback(() => {
     set(true);
-    if (viewport.current) viewport.current.scrollTop = viewport.current.scrollHeight;
-  }, [set]);
+    scrollToEnd();
+  }, [set, scrollToEnd]);
 
   useEffect(() => {
     const box = viewport.current;
     const inner = content.current;
     if (box === null || inner === null) return;
-    let before = box.scrollTop;
+    place.current = box.scrollTop;
     const distance = () => box.scrollHeight - box.clientHeight - box.scrollTop;
     const scrolled = () => {
-      const next = follows(following.current, distance(), box.scrollTop - before);
-      before = box.scrollTop;
+      const next = follows(following.current, distance(), box.scrollTop - place.current);
+      place.current = box.scrollTop;
       if (next !== following.current) set(next);
     };
     const letGo = () => {
@@ -54,7 +64,7 @@ export function useFollowEnd(): FollowEnd {
     const key = (event: KeyboardEvent) =>
       ['PageUp', 'Home', 'ArrowUp'].includes(event.key) && event.target === box && letGo();
     const grown = new ResizeObserver(() => {
-      if (following.current) box.scrollTop = box.scrollHeight;
+      if (following.current) scrollToEnd();
     });
     grown.observe(inner);
     grown.observe(box);
@@ -67,7 +77,7 @@ export function useFollowEnd(): FollowEnd {
       box.removeEventListener('wheel', wheel);
       box.removeEventListener('keydown', key);
     };
-  }, [set]);
+  }, [set, scrollToEnd]);
 
   return { viewport, content, isFollowing, toEnd };
 }
