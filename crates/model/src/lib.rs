@@ -29,6 +29,7 @@ mod provider;
 mod rate;
 mod secret;
 mod server;
+mod slot_lending;
 mod store_key;
 mod store_plan;
 mod tls;
@@ -96,6 +97,7 @@ pub use server::{
     ServerSpec, ServerState, Sharing, SignInClient, SigningAlgorithm, TransportKind, UpstreamAuth,
     is_on_this_machine,
 };
+pub use slot_lending::{SlotClaim, SlotLoan, lend_slots, slot_targets, spare_slots};
 pub use store_key::{StoreKey, StoreKeys};
 pub use store_plan::{DEFAULT_STORE_CONNECTIONS, StorePlan};
 pub use tls::{ClientCertificates, TlsPlan};
