@@ -10,7 +10,8 @@
 //! Invariants:
 //! - Every write is one transaction, on `SQLite` an immediate one. A function that writes returns after the commit, and no write waits
 //!   without a limit. Dropping a future of this crate leaves its write complete or undone.
-//! - The caller provides the time; nothing here reads a clock to decide what is old.
+//! - The caller provides the time; nothing here reads a clock to decide what is old, except for leases of boards, which the
+//!   clock of the database decides (`replicas`, `slots`).
 //! - Any number of processes may use one directory or one database at the same time. Where `SQLite` has one writer,
 //!   replicas on `PostgreSQL` lock the rows that they decide by (`Write::lock`, `Write::lock_writers`).
 
@@ -50,6 +51,7 @@ mod secrets;
 mod servers;
 mod session_batch;
 mod sessions;
+mod slots;
 mod source_servers;
 mod statement;
 mod store;
@@ -76,5 +78,6 @@ pub use results::{NewResult, ResultBounds, ResultSlice};
 pub use retention::{Pruned, Retention};
 pub use session_batch::SessionBatch;
 pub use sessions::{SessionSnapshot, StoredSession};
+pub use slots::{SlotHolder, SlotTrade, TradedSlots};
 pub use store::Store;
 pub use turn_records::{NewTurnRecord, TurnRecordBounds};

@@ -85,12 +85,15 @@ impl Store {
         Ok(renewal)
     }
 
-    /// Removes the row of a board that ends in order.
+    /// Removes the row of a board that ends in order, and what it was lent.
     pub async fn remove_replica(&self, id: &str) -> Result<(), StoreError> {
         let mut write = self.write_as(WriteKind::Deferred, "remove the row of a board").await?;
-        let removed =
-            query("DELETE FROM replicas WHERE id = $1").bind(id).execute(write.on()).await;
-        removed.map_err(|error| write.fault(error))?;
+        for delete in
+            ["DELETE FROM slot_loans WHERE board = $1", "DELETE FROM replicas WHERE id = $1"]
+        {
+            let removed = query(delete).bind(id).execute(write.on()).await;
+            removed.map_err(|error| write.fault(error))?;
+        }
         write.commit().await
     }
 

@@ -16,5 +16,6 @@ mod retention;
 mod round_trip;
 mod servers;
 mod sessions;
+mod slots;
 mod source_servers;
 mod turn_records;
