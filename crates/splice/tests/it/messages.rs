@@ -1,7 +1,7 @@
 //! Anthropic Messages.
 
-mod checker;
-mod golden;
+pub(crate) mod checker;
+pub(crate) mod golden;
 mod properties;
 mod provider;
 mod request;

@@ -62,10 +62,15 @@ fn a_hidden_call_leaves_one_answer() {
     insta::assert_json_snapshot!(second);
 }
 
+/// Two rounds, with the call between them shown.
+pub(crate) fn shown_stream() -> String {
+    let options = TurnOptions { shows_calls: Some(true), ..options() };
+    turn(&target(), &request(), &options, &two_rounds()).stream
+}
+
 #[test]
 fn calls_are_shown_to_an_app_that_asked_for_it() {
-    let options = TurnOptions { shows_calls: Some(true), ..options() };
-    insta::assert_snapshot!(turn(&target(), &request(), &options, &two_rounds()).stream);
+    insta::assert_snapshot!(shown_stream());
 }
 
 #[test]

@@ -46,10 +46,15 @@ fn a_hidden_call_leaves_no_gap() {
     insta::assert_snapshot!(turn(&request(), &options(), &two_rounds()).stream);
 }
 
+/// Two rounds, with the call between them shown.
+pub(crate) fn shown_stream() -> String {
+    let options = TurnOptions { shows_calls: Some(true), ..options() };
+    turn(&request(), &options, &two_rounds()).stream
+}
+
 #[test]
 fn a_shown_call_is_whole_and_has_its_result() {
-    let options = TurnOptions { shows_calls: Some(true), ..options() };
-    insta::assert_snapshot!(turn(&request(), &options, &two_rounds()).stream);
+    insta::assert_snapshot!(shown_stream());
 }
 
 #[test]
