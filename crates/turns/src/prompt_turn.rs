@@ -234,7 +234,11 @@ impl PromptTurn {
         let Some(entry) = self.tools.iter().find(is_meant) else {
             let known: Vec<_> =
                 self.tools.iter().filter_map(|entry| entry.name.as_deref()).collect();
-            let text = format!("there is no tool `{}`; there are: {}", call.name, known.join(", "));
+            let way_out = match known.as_slice() {
+                [] => "answer without tools, there are none here".to_owned(),
+                known => format!("there are: {}", known.join(", ")),
+            };
+            let text = format!("there is no tool `{}`; {way_out}", call.name);
             return futures::future::ready(called(ToolReturn::failed(&call, text), None)).boxed();
         };
         let is_checked = self.board.plan().threat_protection.endpoint.is_some();

@@ -116,6 +116,20 @@ async fn a_model_calls_the_tools_that_the_entry_names_and_no_others() {
 }
 
 #[tokio::test]
+async fn a_model_that_has_no_tools_and_calls_one_is_told_so() {
+    let account = Account::ALL[0];
+    let lab = lab(&entry(account, "")).await;
+    let steps = [Step::new().call("shop__find", json!({})), Step::text("sorry")];
+    lab.fake.script(account.backend, steps);
+    assert_eq!(text(&answer(&lab, "local.ask", json!({"what": "x"})).await), "sorry");
+    let told = lab.fake.answers(account)[1].body.to_string();
+    let expected = "there is no tool `shop__find`; answer without tools, there are none here";
+    assert!(told.contains(expected), "{told}");
+    assert_eq!(lab.calls(), 0);
+    lab.end().await;
+}
+
+#[tokio::test]
 async fn a_model_without_native_tool_calls_uses_the_tools_by_text() {
     let account = chat_as("text-only");
     let lab = lab(&entry(account, ", tools: ['shop.fi*']")).await;
