@@ -11,6 +11,7 @@ use switchboard_model::{ArgumentType, ToolEntry};
 use switchboard_test_support::model_backends::{FakeBackends, ModelRequest, Step};
 use switchboard_test_support::{ScriptedServer, Tool, wait_until};
 
+use crate::apps;
 use crate::chat::Api;
 use crate::lab::{ACCOUNTS, ANTHROPIC, Account, CHAT, GEMINI, OPENAI, assert_clean};
 use crate::peer::{BOTH, Peer};
@@ -347,6 +348,16 @@ async fn a_model_of_anthropic_uses_the_arguments() {
 #[tokio::test]
 async fn a_model_of_gemini_uses_the_arguments() {
     is_used_by(GEMINI).await;
+}
+
+/// With the tool added to their requests, and with its rendering as their own tool: six conversations of the first kind
+/// and four of the second, each with one wrong call and one good one.
+#[tokio::test]
+async fn apps_with_the_libraries_of_openai_anthropic_and_google_use_the_arguments() {
+    let bank = Bank::open(&[EXAMPLE]).await;
+    apps::passes("arguments_app.py", &bank.home, &bank.serve, &bank.fake).await;
+    let good = json!({"account_id": "A-1", "date": "2025-08-21"});
+    assert_eq!(bank.received(), vec![good; 10], "no wrong call reached the server");
 }
 
 #[tokio::test]
