@@ -9,7 +9,7 @@ use switchboard_config::Loaded;
 use switchboard_model::{Plan, ServerPlan, StoreKeys, StorePlan};
 use switchboard_oauth::SignIns;
 use switchboard_runtime::{
-    Board, BoardOptions, ConfigSource, ExposureRule, LocalTools, Memory, StartingBoard,
+    Board, BoardOptions, COMMAND_WAIT, ConfigSource, ExposureRule, LocalTools, Memory, StartingBoard,
     StoredTokens,
 };
 use switchboard_store::{PostgresSettings, Store, StoreError};
@@ -122,7 +122,7 @@ pub(crate) async fn start_board(
     memory: Memory,
     exposure: ExposureRule,
 ) -> Result<Arc<Board>, Failure> {
-    finish_start(open_board(plan, store, memory, exposure).await?).await
+    finish_start(open_board(plan, store, memory, exposure).await?, COMMAND_WAIT).await
 }
 
 /// Starts connecting the servers of a board and returns at once; the board can be served meanwhile.
@@ -139,13 +139,16 @@ pub(crate) async fn open_board(
     Ok(starting)
 }
 
-/// Waits for the servers of a board and shows the progress.
-pub(crate) async fn finish_start(starting: StartingBoard) -> Result<Arc<Board>, Failure> {
+/// Waits for the servers of a board, for those that are not required at most `grace`, and shows the progress.
+pub(crate) async fn finish_start(
+    starting: StartingBoard,
+    grace: Duration,
+) -> Result<Arc<Board>, Failure> {
     // At info level each server is logged; a progress bar would mix with the log lines.
     let is_told = tracing::enabled!(target: "switchboard", tracing::Level::INFO);
     let servers = starting.board().plan().servers.len();
     let progress = ConnectProgressBar::start(if is_told { 0 } else { servers });
-    let started = starting.finish(|event| progress.note(&event)).await;
+    let started = starting.finish_within(grace, |event| progress.note(&event)).await;
     progress.finish();
     Ok(started?)
 }

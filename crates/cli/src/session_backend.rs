@@ -10,13 +10,13 @@ use switchboard_api::{
 use switchboard_http::{present_sessions as present, session_call};
 use switchboard_model::{Caller, Face, LocalToolChoice, Plan};
 use switchboard_render::Provider;
-use switchboard_runtime::{Board, Memory};
+use switchboard_runtime::{Board, COMMAND_WAIT, Memory, SERVING_WAIT};
 use switchboard_sessions::{ATTACH_WAIT, Session, SessionError, SessionService, Summary};
 use switchboard_turns::Turns;
 
 use crate::args::Globals;
 use crate::discovered::plan_with_discovered;
-use crate::embedded::{end_board, load_config, open_store, start_board};
+use crate::embedded::{end_board, finish_start, load_config, open_board, open_store};
 use crate::exposure::ExposureArguments;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -53,7 +53,15 @@ pub(crate) enum Wait {
 impl SessionBackend {
     /// Connects to the instance of `--url`, else starts a board with all servers.
     pub(crate) async fn open(globals: &Globals, output: Output) -> Result<Self, Failure> {
-        Self::open_with(globals, output, true).await
+        Self::open_with(globals, output, Some(COMMAND_WAIT)).await
+    }
+
+    /// The same for a conversation, which takes the tools of slow servers later.
+    pub(crate) async fn open_for_conversation(
+        globals: &Globals,
+        output: Output,
+    ) -> Result<Self, Failure> {
+        Self::open_with(globals, output, Some(SERVING_WAIT)).await
     }
 
     /// The same for commands that need no tools: no server is connected.
@@ -61,19 +69,20 @@ impl SessionBackend {
         globals: &Globals,
         output: Output,
     ) -> Result<Self, Failure> {
-        Self::open_with(globals, output, false).await
+        Self::open_with(globals, output, None).await
     }
 
+    /// `grace` is how long a board waits for servers that are not required; without it, no server is connected.
     async fn open_with(
         globals: &Globals,
         output: Output,
-        with_servers: bool,
+        grace: Option<Duration>,
     ) -> Result<Self, Failure> {
         if let Some(url) = &globals.url {
             return Ok(Self::Remote(Remote::new(url)?));
         }
         let loaded = load_config(globals, output)?;
-        let plan = if with_servers {
+        let plan = if grace.is_some() {
             plan_with_discovered(globals, &loaded, output).await
         } else {
             Plan {
@@ -86,7 +95,8 @@ impl SessionBackend {
         };
         let store = open_store(globals).await?;
         let exposure = ExposureArguments::default().rule();
-        let board = start_board(plan, store, Memory::ReadOnly, exposure).await?;
+        let starting = open_board(plan, store, Memory::ReadOnly, exposure).await?;
+        let board = finish_start(starting, grace.unwrap_or_default()).await?;
         let sessions = SessionService::start(board.clone());
         let turns = Turns::start(&board, sessions.clone(), &|name| std::env::var(name).ok());
         Ok(Self::Embedded(board, sessions, turns))

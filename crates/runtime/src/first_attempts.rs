@@ -12,8 +12,9 @@ use tokio::time::{Instant, MissedTickBehavior};
 use crate::memory::Memory;
 use crate::server::{Server, ServerStatus, Servers};
 
-/// How long a serving board waits for servers that are not required. Their tools appear later, as any change does.
-const SERVING: Duration = Duration::from_secs(3);
+/// How long a serving board, or a conversation, waits for servers that are not required. Their tools appear later, as any
+/// change does.
+pub const SERVING_WAIT: Duration = Duration::from_secs(3);
 /// The same, if such a server replaces one that works: its tools cannot be called in the meantime.
 const REPLACING: Duration = Duration::from_secs(30);
 /// How long a single command waits for a server that is not required. It cannot pick up tools later, so it waits longer
@@ -35,7 +36,7 @@ pub enum StartEvent {
 /// How long the start waits for servers that are not required.
 pub(crate) fn grace_of_start(memory: Memory) -> Duration {
     match memory {
-        Memory::Keep => SERVING,
+        Memory::Keep => SERVING_WAIT,
         Memory::ReadOnly => COMMAND_WAIT,
     }
 }
@@ -45,7 +46,7 @@ pub(crate) fn grace_of_reload(
     present: &HashMap<ServerName, Arc<Server>>,
     started: &Servers,
 ) -> Duration {
-    if started.keys().any(|name| present.contains_key(name)) { REPLACING } else { SERVING }
+    if started.keys().any(|name| present.contains_key(name)) { REPLACING } else { SERVING_WAIT }
 }
 
 /// Returns when the first attempt of every required server has ended, and those of the others have ended or `grace` is

@@ -102,7 +102,7 @@ pub use content_checks::{CheckSubject, ContentBlocked, reach_check_endpoint};
 pub use declared_arguments::Contradiction;
 pub use egress_check::AddressRefused;
 pub use exposure_rule::ExposureRule;
-pub use first_attempts::{COMMAND_WAIT, StartEvent};
+pub use first_attempts::{COMMAND_WAIT, SERVING_WAIT, StartEvent};
 pub use follow_discovery::follow_discovery;
 pub use live_config::{
     AppliedEdit, ConfigFault, ConfigState, ExpectedEntry, LiveConfig, RefusedConfig, ReloadOutcome,

@@ -2,6 +2,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFuture};
@@ -84,13 +85,22 @@ impl StartingBoard {
 
     /// Waits for the servers and admits their tools. An error lists every reason, and nothing is left running then.
     pub async fn finish(self, on_event: impl FnMut(StartEvent)) -> Result<Arc<Board>, StartError> {
+        let grace = grace_of_start(self.board.around.memory);
+        self.finish_within(grace, on_event).await
+    }
+
+    /// Like [`StartingBoard::finish`], but waits for servers that are not required for at most `grace`.
+    pub async fn finish_within(
+        self,
+        grace: Duration,
+        on_event: impl FnMut(StartEvent),
+    ) -> Result<Arc<Board>, StartError> {
         let Self { board, mut reconciler, inbox, unless_started } = self;
         let plan = board.plan();
         let servers = reconciler.servers.clone();
         let around = &board.around;
         {
-            let mut connecting =
-                pin!(wait_for_all(&plan, &servers, grace_of_start(around.memory), on_event));
+            let mut connecting = pin!(wait_for_all(&plan, &servers, grace, on_event));
             let startup = &board.startup;
             loop {
                 tokio::select! {

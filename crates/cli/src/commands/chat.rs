@@ -3,6 +3,7 @@
 //! Answers go to standard output and everything else to standard error, so that a pipe receives the answers only.
 
 mod interrupts;
+mod late_servers;
 mod lines;
 mod partner;
 mod screen;
@@ -17,6 +18,7 @@ use switchboard_turns::{NewTurn, Words};
 use uuid::Uuid;
 
 use self::interrupts::{InterruptAction, Interrupts};
+use self::late_servers::LateServers;
 use self::lines::{InputLines, whole_input};
 use self::partner::Partner;
 use self::screen::Screen;
@@ -52,7 +54,11 @@ async fn open(
     wanted: &ChatArguments,
     output: Output,
 ) -> Result<ExitCode, Failure> {
-    let backend = SessionBackend::open(globals, output).await?;
+    let backend = if wanted.once.is_some() {
+        SessionBackend::open(globals, output).await?
+    } else {
+        SessionBackend::open_for_conversation(globals, output).await?
+    };
     let done = match Partner::new(&backend, wanted, output).await {
         Ok(partner) => {
             let mut chat = Chat {
@@ -60,6 +66,7 @@ async fn open(
                 wanted,
                 output,
                 lines: InputLines::new(),
+                late: LateServers::of(&backend),
                 interrupts: Interrupts::listen()?,
                 early: None,
             };
@@ -82,6 +89,7 @@ struct Chat<'a> {
     wanted: &'a ChatArguments,
     output: Output,
     lines: InputLines,
+    late: Option<LateServers>,
     interrupts: Interrupts,
     /// A line that was typed during a turn and is handled after it.
     early: Option<Early>,
@@ -158,18 +166,29 @@ impl Chat<'_> {
             Some(Early::End) => return Ok(None),
             None => {}
         }
-        self.lines.prompt(self.output);
-        tokio::select! {
-            line = self.lines.next() => {
-                let line = line?;
-                if line.is_none() && self.lines.is_terminal {
-                    self.output.note("");
+        loop {
+            self.lines.prompt(self.output);
+            tokio::select! {
+                biased;
+                connected = late_servers::connected(&mut self.late) => {
+                    if self.lines.is_terminal {
+                        self.output.note("");
+                    }
+                    for text in connected {
+                        self.output.note(&text);
+                    }
                 }
-                Ok(line)
-            }
-            _ = self.interrupts.next() => {
-                self.output.note("");
-                Ok(None)
+                _ = self.interrupts.next() => {
+                    self.output.note("");
+                    return Ok(None);
+                }
+                line = self.lines.next() => {
+                    let line = line?;
+                    if line.is_none() && self.lines.is_terminal {
+                        self.output.note("");
+                    }
+                    return Ok(line);
+                }
             }
         }
     }

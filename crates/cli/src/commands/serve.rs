@@ -15,7 +15,7 @@ use switchboard_http::{
 };
 use switchboard_mcp_server::Gateway;
 use switchboard_model::{AccountScope, Plan, TlsPlan};
-use switchboard_runtime::{Board, LiveConfig, Memory, follow_discovery, watch_config};
+use switchboard_runtime::{Board, LiveConfig, Memory, SERVING_WAIT, follow_discovery, watch_config};
 use switchboard_sessions::SessionService;
 use switchboard_store::Store;
 use switchboard_telemetry::{MetricsPage, build_info, install_metrics};
@@ -84,7 +84,7 @@ pub(crate) async fn run(
         served
     };
     let working = async {
-        let started = stop.run_until_cancelled(finish_start(starting)).await;
+        let started = stop.run_until_cancelled(finish_start(starting, SERVING_WAIT)).await;
         // Waiting clients get an error when the start fails.
         let Some(started) = started else {
             gateway.end_streams();

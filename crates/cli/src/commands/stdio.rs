@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use switchboard_discovery::Discovery;
 use switchboard_mcp_server::Gateway;
-use switchboard_runtime::{LiveConfig, Memory, follow_discovery, watch_config};
+use switchboard_runtime::{LiveConfig, Memory, SERVING_WAIT, follow_discovery, watch_config};
 use switchboard_sessions::SessionService;
 use tokio_util::task::TaskTracker;
 
@@ -57,7 +57,7 @@ pub(crate) async fn run(
     let gateway = Gateway::start(sessions.clone());
     // The client is served while servers connect; requests that need their tools wait.
     let failing = async {
-        match finish_start(starting).await {
+        match finish_start(starting, SERVING_WAIT).await {
             Ok(board) => {
                 let config = LiveConfig::new(board, config_source(globals), loaded);
                 tasks.spawn(watch_config(config.clone(), stop.clone()));

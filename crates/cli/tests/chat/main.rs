@@ -4,6 +4,7 @@
 mod answers;
 mod conversations;
 mod interrupted;
+mod late_servers;
 mod lost;
 mod program;
 
