@@ -147,6 +147,30 @@ impl Backend {
     }
 
     pub(crate) async fn call(&self, name: &str, body: CallBody) -> Result<CallView, Failure> {
+        match self.call_once(name, body).await {
+            Err(failure) if failure.kind() == "unknown_tool" => {
+                Err(self.absence(name).await.unwrap_or(failure))
+            }
+            called => called,
+        }
+    }
+
+    /// Why a tool that is configured or offered is not there; `None` for other names, and for callers that may not know.
+    async fn absence(&self, name: &str) -> Option<Failure> {
+        let absent = match self {
+            Self::Remote(remote) => {
+                let path = ["tools", name, "declaration"];
+                remote.get::<ToolDeclarationView>(&path, &[]).await.ok()?.absent?
+            }
+            Self::Embedded(board) => present::absent_tool(board, name)?,
+        };
+        let message = format!("there is no tool '{name}': {}", absent.message);
+        let mut problem = Problem::new("unknown_tool", 404, message);
+        problem.hint = absent.hint;
+        Some(problem.into())
+    }
+
+    async fn call_once(&self, name: &str, body: CallBody) -> Result<CallView, Failure> {
         match self {
             Self::Remote(remote) => remote.call(name, &body).await,
             Self::Embedded(board) => {

@@ -305,6 +305,10 @@ async fn a_tool_that_is_not_there_is_shown_with_its_entry_and_the_reason() {
             "the entry 'one.find' in toolbox.tools says `enabled: false`\nhint: `switchboard tool set one.find --enabled`",
             &["in the file:\n  enabled: false  # ", "  timeout: 5s  # "],
         );
+        let called = home.run(&[&["tool", "call", "one.find"], more].concat()).expect(2).stderr;
+        let why = "error: there is no tool 'one.find': the entry 'one.find' in toolbox.tools says `enabled: false`\n\
+                   hint: `switchboard tool set one.find --enabled` shows it again";
+        assert!(called.contains(why), "{called}");
         check(
             "one.missing",
             "MCP server 'one' does not offer the tool\n",
