@@ -10,6 +10,7 @@
 )]
 #![expect(missing_docs, reason = "for the tests of this workspace")]
 
+pub mod accounts;
 pub mod board;
 pub mod chat;
 pub mod events;

@@ -25,6 +25,8 @@ pub(crate) struct Script {
     interpreter: PathBuf,
     file: PathBuf,
     era: &'static str,
+    /// Arguments behind the era.
+    more: Vec<String>,
 }
 
 /// A running script. Dropping it kills it.
@@ -36,11 +38,18 @@ pub(crate) struct Running {
 
 impl Script {
     pub(crate) fn node(name: &str, era: &'static str) -> Self {
-        Self { interpreter: peers::node(), file: peers::client(name), era }
+        Self { interpreter: peers::node(), file: peers::client(name), era, more: Vec::new() }
     }
 
     pub(crate) fn python(name: &str, era: &'static str) -> Self {
-        Self { interpreter: peers::python(), file: peers::client(name), era }
+        Self { interpreter: peers::python(), file: peers::client(name), era, more: Vec::new() }
+    }
+
+    /// The script with one more argument.
+    #[must_use]
+    pub(crate) fn with(mut self, argument: &str) -> Self {
+        self.more.push(argument.to_owned());
+        self
     }
 
     pub(crate) fn start(&self, place: &Place) -> Running {
@@ -51,6 +60,7 @@ impl Script {
         let mut child = Command::new(&self.interpreter)
             .arg(&self.file)
             .args([url, self.era])
+            .args(&self.more)
             .args(command)
             .env("E2E_NODE_MODULES", peers::npm_file(""))
             .env("PYTHONDONTWRITEBYTECODE", "1")
@@ -68,15 +78,16 @@ impl Script {
 impl Running {
     /// Until it has done all but hear of a change.
     pub(crate) async fn until_it_waits(&mut self) {
-        let line = self.line().await;
+        let line = self.said().await;
         assert_eq!(line["waits"], "for a change", "{line}");
     }
 
     pub(crate) async fn result(mut self) -> Value {
-        self.line().await
+        self.said().await
     }
 
-    async fn line(&mut self) -> Value {
+    /// The next line that it prints.
+    pub(crate) async fn said(&mut self) -> Value {
         match tokio::time::timeout(PATIENCE, self.lines.next_line()).await {
             Ok(Ok(Some(line))) => serde_json::from_str(&line).unwrap(),
             other => panic!("{other:?}: {}", self.complaint().await),

@@ -4,6 +4,7 @@
 //! the program.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests, and what they are made of")]
 
+mod accounts;
 mod agent365;
 mod agents;
 mod client;
