@@ -1,5 +1,5 @@
 import { Container } from '@mantine/core';
-import { lazy, Suspense, useEffect } from 'react';
+import { lazy, Suspense, useDeferredValue, useEffect } from 'react';
 import { ApiError } from '../api/problem';
 import { ErrorPanel, Loading } from '../components/states';
 import { startLive } from '../data/live';
@@ -12,6 +12,8 @@ const SignIn = lazy(() => import('./SignIn'));
 export function Gate() {
   const me = useMe();
   const isIn = me.data !== undefined;
+  // A whole screen is drawn for the first time: in pieces, with room for other work between them.
+  const isShown = useDeferredValue(isIn, false);
   useEffect(() => (isIn ? startLive() : undefined), [isIn]);
   if (me.error instanceof ApiError && me.error.status === 401) {
     return (
@@ -20,7 +22,7 @@ export function Gate() {
       </Suspense>
     );
   }
-  if (isIn) return <Shell />;
+  if (isShown) return <Shell />;
   return (
     <Container size="sm" py="xl" component="main">
       {me.isError ? <ErrorPanel error={me.error} onRetry={() => void me.refetch()} /> : <Loading />}
