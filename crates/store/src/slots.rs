@@ -165,13 +165,13 @@ impl Store {
 /// The database was restarted since the last trade.
 struct Restarted;
 
-type Outcome = Result<Option<TradedSlots>, Restarted>;
+type TradeOutcome = Result<Option<TradedSlots>, Restarted>;
 
 async fn traded(
     write: &mut Write,
     read_epoch: Statement<'_>,
     trade: &SlotTrade<'_>,
-) -> Result<Outcome, sqlx::Error> {
+) -> Result<TradeOutcome, sqlx::Error> {
     // Locks the row, and makes it if need be.
     query(
         "INSERT INTO slot_tools (tool, trades) VALUES ($1, 1)
