@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use switchboard_test_program::chat::Api;
 use switchboard_test_support::Tool;
 
-use crate::support::{Home, call, dynamic, server, yaml};
+use crate::support::{Home, call, dynamic, program, server, yaml};
 
 /// Metrics that a board has only after something that this test does not do: a model, a source, a broken store, a certificate.
 /// The reference describes them.
@@ -77,13 +77,18 @@ fn prometheus_takes_the_alert_rules() {
 }
 
 #[test]
-fn the_configurations_of_the_package_and_the_containers_are_valid() {
+fn the_configurations_of_the_package_and_the_containers_start() {
+    // As in the image, they find the program by its name.
+    let directory = program().parent().unwrap().display().to_string();
+    let path = format!("{directory}:{}", std::env::var("PATH").unwrap());
     for file in [
         "deploy/debian/switchboard.yaml",
         "deploy/docker/switchboard.yaml",
         "deploy/kubernetes/switchboard.yaml",
     ] {
-        let home = Home::new(read(file));
+        let home = Home::new(read(file)).with_variable("PATH", &path);
         home.run(&["check"]).expect(0);
+        let listed = home.run(&["tool", "list"]).expect(0);
+        assert!(listed.stdout.contains("local.current_time"), "{file}: {}", listed.stdout);
     }
 }
