@@ -19,6 +19,9 @@ const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 /// A certificate that ends sooner is warned of.
 pub(crate) const ENDS_SOON: jiff::SignedDuration = jiff::SignedDuration::from_hours(7 * 24);
 
+/// Longer than every label of a section.
+const LONGEST_LABEL: usize = 40;
+
 /// Why the files cannot be used. The message names the file and what is wrong with it.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
@@ -28,7 +31,7 @@ pub enum TlsError {
     NoCertificate { path: PathBuf, found: Option<String> },
     #[error("{} holds no private key{}", path.display(), but(found.as_deref()))]
     NoKey { path: PathBuf, found: Option<String> },
-    #[error("{} is not valid PEM: {error}", path.display())]
+    #[error("{} is not valid PEM: {}", path.display(), pem_fault(error))]
     BadPem { path: PathBuf, error: pem::Error },
     #[error("{} holds a certificate that cannot be read: {error}", path.display())]
     BadCertificate { path: PathBuf, error: String },
@@ -42,6 +45,28 @@ pub enum TlsError {
 
 fn but(found: Option<&str>) -> String {
     found.map(|found| format!("; it holds: {found}")).unwrap_or_default()
+}
+
+/// The library writes lines of the file as lists of bytes. They are not shown: without its line breaks, the file of a key
+/// has the key in each of its lines.
+fn pem_fault(error: &pem::Error) -> String {
+    match error {
+        pem::Error::MissingSectionEnd { end_marker } => {
+            let marker = String::from_utf8_lossy(end_marker);
+            let of = label(&marker).map(|label| format!(" `END {label}`")).unwrap_or_default();
+            format!("the line{of} at the end of a section is missing")
+        }
+        pem::Error::IllegalSectionStart { .. } => {
+            "a line that begins with `-----BEGIN` does not end with `-----`".into()
+        }
+        error => error.to_string(),
+    }
+}
+
+/// The label of a section, if the text is one and nothing else.
+fn label(text: &str) -> Option<&str> {
+    let is_label = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b' ';
+    (text.len() <= LONGEST_LABEL && text.bytes().all(is_label)).then_some(text)
 }
 
 impl TlsError {
@@ -203,7 +228,8 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
 fn labels(bytes: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(bytes);
     let labels = text.lines().filter_map(|line| line.trim().strip_prefix("-----BEGIN "));
-    let labels: Vec<_> = labels.filter_map(|label| label.strip_suffix("-----")).take(3).collect();
+    let labels = labels.filter_map(|label| label.strip_suffix("-----"));
+    let labels: Vec<_> = labels.filter_map(label).take(3).collect();
     (!labels.is_empty()).then(|| labels.join(", "))
 }
 

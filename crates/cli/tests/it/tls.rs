@@ -196,9 +196,32 @@ fn a_start_with_files_that_cannot_be_used_says_which_and_why() {
     )
     .unwrap();
     check(&["it holds: ENCRYPTED PRIVATE KEY", "hint: remove the passphrase"]);
+    // A file without its line breaks, as variables and forms make it, and one that was not copied whole: no key is shown.
+    let key = std::fs::read_to_string(authority.path("first.key")).unwrap();
+    let secret = key.lines().nth(1).unwrap().to_owned();
+    let half = key.lines().take(2).collect::<Vec<_>>().join("\n");
+    for text in
+        [key.replace('\n', ""), key.replace('\n', " "), half, key.replace("KEY-----\n", "KEY-----")]
+    {
+        std::fs::write(home.path().join("key.pem"), text).unwrap();
+        let said = start();
+        assert_says(&said, &["key.pem"]);
+        assert!(!said.contains(&secret), "{said}");
+        let bytes: Vec<_> = secret.bytes().take(9).map(|byte| byte.to_string()).collect();
+        assert!(!said.contains(&bytes.join(", ")), "{said}");
+    }
     authority.install("first");
     authority.install_file("first.key", "cert.pem");
     check(&["cert.pem holds no certificate; it holds: PRIVATE KEY"]);
+    let cut: String = std::fs::read_to_string(authority.path("first.pem")).unwrap();
+    std::fs::write(
+        home.path().join("cert.pem"),
+        cut.lines().take(3).collect::<Vec<_>>().join("\n"),
+    )
+    .unwrap();
+    check(&[
+        "cert.pem is not valid PEM: the line `END CERTIFICATE` at the end of a section is missing",
+    ]);
     std::fs::write(
         home.path().join("cert.pem"),
         "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
