@@ -82,8 +82,7 @@ impl TokenStore for StoredTokens {
         version: i64,
         abandoned: Option<i64>,
     ) -> Kept<'a, RenewalTurn> {
-        let now_ms = self.now_ms();
-        self.store.begin_renewal(id, issuer, version, abandoned, now_ms).map(kept).boxed()
+        self.store.begin_renewal(id, issuer, version, abandoned).map(kept).boxed()
     }
 
     fn finish_renewal<'a>(

@@ -102,19 +102,21 @@ impl Store {
     }
 
     /// Takes the turn to renew the grant that had this version. `abandoned` is the end of a turn whose holder was
-    /// watched for longer than a turn lasts without an effect: such a turn is taken over, whatever the clock says.
+    /// watched for longer than a turn lasts without an effect: such a turn is taken over, whatever the clock says. The
+    /// clock is that of the database: a board whose clock is wrong would end the turns of others.
     pub async fn begin_renewal(
         &self,
         id: &GrantId,
         issuer: &str,
         version: i64,
         abandoned: Option<i64>,
-        now_ms: i64,
     ) -> Result<RenewalTurn, StoreError> {
         // Renewed tokens that cannot be kept would be lost: everything is checked before the issuer is asked.
         self.check_clear_text(id)?;
         let mut write = self.write("begin to renew a sign-in").await?;
         self.check_key(&mut write, id, issuer).await?;
+        let now_ms = async { self.clock().fetch_one(write.on()).await?.try_get("now_ms") }.await;
+        let now_ms: i64 = now_ms.map_err(|error| write.fault(error))?;
         let taken: Option<i64> = query_scalar(
             "UPDATE grants SET renewing_until_ms = $5 + $6
              WHERE purpose = $1 AND owner = $2 AND issuer = $3 AND version = $4

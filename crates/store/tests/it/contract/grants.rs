@@ -93,30 +93,36 @@ async fn a_need_lasts_until_a_sign_in_or_a_sign_out() {
 async fn one_process_at_a_time_has_the_turn_to_renew() {
     let database = Database::new();
     let (one, other) = (database.open().await, database.open().await);
-    let begin = async |store: &Store, version, abandoned, now| {
-        store.begin_renewal(&crm(), ISSUER, version, abandoned, now).await.unwrap()
+    let begin = async |store: &Store, version, abandoned| {
+        store.begin_renewal(&crm(), ISSUER, version, abandoned).await.unwrap()
     };
-    assert_eq!(begin(&one, 1, None, 1_000).await, RenewalTurn::Changed, "there is no grant");
+    let end_of_turn = async || one.grant(&crm(), None).await.unwrap().unwrap().renewing_until_ms;
+    let ends_at = async |end_ms: i64| {
+        database.execute(&format!("UPDATE grants SET renewing_until_ms = {end_ms}")).await;
+    };
+    assert_eq!(begin(&one, 1, None).await, RenewalTurn::Changed, "there is no grant");
     one.save_grant(&crm(), ISSUER, &Secret::new("first"), 1_000).await.unwrap();
-    assert_eq!(begin(&one, 1, None, 1_000).await, RenewalTurn::Taken);
-    let until_ms = 1_000 + RENEWAL_TURN_MS;
-    assert_eq!(begin(&other, 1, None, until_ms).await, RenewalTurn::Held { until_ms });
-    assert_eq!(begin(&other, 7, None, 2_000).await, RenewalTurn::Changed);
+    assert_eq!(begin(&one, 1, None).await, RenewalTurn::Taken);
+    let until_ms = end_of_turn().await;
+    let left = until_ms - one.database_now_ms().await.unwrap();
+    assert!((RENEWAL_TURN_MS - 10_000..=RENEWAL_TURN_MS).contains(&left), "{left}");
+    assert_eq!(begin(&other, 1, None).await, RenewalTurn::Held { until_ms });
+    assert_eq!(begin(&other, 7, None).await, RenewalTurn::Changed);
     assert!(one.finish_renewal(&crm(), ISSUER, 1, &Secret::new("second"), 3_000).await.unwrap());
-    assert_eq!(begin(&other, 1, None, 3_000).await, RenewalTurn::Changed);
+    assert_eq!(begin(&other, 1, None).await, RenewalTurn::Changed);
     let row = other.grant(&crm(), None).await.unwrap().unwrap();
     assert_eq!((row.version, row.renewing_until_ms, row.updated_at_ms), (2, 0, 3_000));
 
     // A turn that its holder ends, one that ends by itself, and one whose holder died before the clock went back.
-    assert_eq!(begin(&one, 2, None, 3_000).await, RenewalTurn::Taken);
+    assert_eq!(begin(&one, 2, None).await, RenewalTurn::Taken);
     one.end_renewal(&crm(), ISSUER, 2).await.unwrap();
-    assert_eq!(begin(&other, 2, None, 3_000).await, RenewalTurn::Taken);
-    let end = 3_000 + RENEWAL_TURN_MS;
-    assert_eq!(begin(&one, 2, None, end + 1).await, RenewalTurn::Taken);
-    let until_ms = end + 1 + RENEWAL_TURN_MS;
-    let hour = 3_600_000;
-    assert_eq!(begin(&other, 2, Some(5), until_ms - hour).await, RenewalTurn::Held { until_ms });
-    assert_eq!(begin(&other, 2, Some(until_ms), until_ms - hour).await, RenewalTurn::Taken);
+    assert_eq!(begin(&other, 2, None).await, RenewalTurn::Taken);
+    ends_at(one.database_now_ms().await.unwrap() - 1).await;
+    assert_eq!(begin(&one, 2, None).await, RenewalTurn::Taken);
+    let until_ms = end_of_turn().await + 3_600_000;
+    ends_at(until_ms).await;
+    assert_eq!(begin(&other, 2, Some(5)).await, RenewalTurn::Held { until_ms });
+    assert_eq!(begin(&other, 2, Some(until_ms)).await, RenewalTurn::Taken);
 
     // A person signs in meanwhile: the renewed tokens of the earlier sign-in are not written.
     one.save_grant(&crm(), ISSUER, &Secret::new("signed in"), 4_000).await.unwrap();
@@ -160,7 +166,7 @@ async fn with_a_wrong_key_nothing_is_overwritten() {
         store.set_grant_keys(&wrong);
         assert!(matches!(content(&store, &crm()).await, Err(GrantLock::UnknownKey(_))));
         let saved = store.save_grant(&crm(), ISSUER, &Secret::new("new"), 2).await.unwrap_err();
-        let begun = store.begin_renewal(&crm(), ISSUER, 1, None, 2).await.unwrap_err();
+        let begun = store.begin_renewal(&crm(), ISSUER, 1, None).await.unwrap_err();
         for error in [saved, begun] {
             let told = error.to_string();
             assert!(told.contains("the sign-in server:crm of board"), "{told}");
@@ -204,7 +210,7 @@ async fn a_board_that_others_reach_keeps_nothing_in_clear_text() {
     let save = async || store.save_grant(&crm(), ISSUER, &Secret::new("new"), 2).await;
     let refused = save().await.unwrap_err();
     assert!(matches!(refused, StoreError::ClearText { .. }), "{refused}");
-    let begun = store.begin_renewal(&crm(), ISSUER, 1, None, 2).await.unwrap_err();
+    let begun = store.begin_renewal(&crm(), ISSUER, 1, None).await.unwrap_err();
     assert!(matches!(begun, StoreError::ClearText { .. }), "before the issuer is asked: {begun}");
     assert_eq!(content(&store, &crm()).await, Ok(Secret::new(TOKEN)));
     store.set_grant_keys(&keys(Some(1), &[]));
