@@ -1,8 +1,9 @@
 //! Detects outages of the database: an outage begins with the first write that fails for a reason outside of this
-//! program, and ends with the next commit.
+//! program.
 //!
-//! During an outage, one task tries a write of its own every [`PROBE_EVERY`], so that the end is noticed even without
-//! other writes. The outage is logged when it begins and when it ends, not for every failed write.
+//! During an outage, one task tries a write of its own every [`PROBE_EVERY`]. The outage ends when that write is committed
+//! and no other write has failed since the one before: on a disk that is almost full, small writes succeed between large
+//! ones that fail. The outage is logged when it begins and when it ends, not for every failed write.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,8 +17,8 @@ use crate::statement::query;
 use crate::{Store, StoreError};
 
 const PROBE_EVERY: Duration = Duration::from_millis(500);
-/// Size of the probe's write. A much smaller write than those of callers would end an outage too early: a full disk may
-/// still have room for one page.
+/// Size of the probe's write, which cannot be compressed. A much smaller write than those of callers would end an outage
+/// too early: a full disk may still have room for one page.
 const PROBE_BYTES: usize = 64 * 1024;
 
 /// A period in which writes fail.
@@ -50,11 +51,8 @@ impl Default for Health {
 }
 
 impl Health {
-    /// Records a committed write.
-    pub(crate) fn committed(&self) {
-        if !self.is_failing.load(Ordering::Acquire) {
-            return;
-        }
+    /// Ends the outage.
+    fn end(&self) {
         let mut ended = None;
         self.outage.send_modify(|outage| {
             ended = outage.take();
@@ -94,6 +92,11 @@ impl Health {
         }
         begins
     }
+
+    /// Number of writes that failed in this outage.
+    fn failures(&self) -> u64 {
+        self.outage.borrow().as_ref().map_or(0, |outage| outage.failed_writes)
+    }
 }
 
 impl Store {
@@ -109,12 +112,15 @@ impl Store {
 
     /// Checks that the store accepts writes, by making one.
     pub async fn check_writable(&self) -> Result<(), StoreError> {
+        let mut filler = vec![0; PROBE_BYTES];
+        // Without random bytes it tries less, and that is all.
+        let _zeros_do = getrandom::fill(&mut filler);
         let mut write = self.write("try a write").await?;
         query(
             "INSERT INTO write_probe (singleton, filler) VALUES (1, $1)
              ON CONFLICT (singleton) DO UPDATE SET filler = excluded.filler",
         )
-        .bind(vec![0; PROBE_BYTES])
+        .bind(filler)
         .execute(write.on())
         .await
         .map_err(|error| write.fault(error))?;
@@ -130,10 +136,17 @@ impl Store {
     }
 
     async fn probe_until_it_ends(self) {
-        while self.health.is_failing.load(Ordering::Acquire) && !self.pool.is_closed() {
+        let mut failures = self.health.failures();
+        while !self.pool.is_closed() {
             sleep(PROBE_EVERY).await;
-            if let Err(error) = self.check_writable().await {
-                tracing::debug!(error = error.in_full(), "the store still takes no writes");
+            let tried = self.check_writable().await;
+            let failures_before = std::mem::replace(&mut failures, self.health.failures());
+            match tried {
+                Ok(()) if failures == failures_before => return self.health.end(),
+                Ok(()) => tracing::debug!("the store takes small writes only"),
+                Err(error) => {
+                    tracing::debug!(error = error.in_full(), "the store still takes no writes");
+                }
             }
         }
     }

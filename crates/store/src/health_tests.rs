@@ -106,6 +106,25 @@ async fn a_locked_database_is_waited_for_within_a_bound() {
     store.put_sessions(&[one], &[]).await.unwrap();
 }
 
+#[tokio::test]
+async fn small_writes_between_those_that_fail_do_not_end_the_outage() {
+    let store = Store::in_memory().await.unwrap();
+    let full = || StoreError::Full {
+        database: store.location(),
+        operation: "keep what is large",
+        source: sqlx::Error::PoolTimedOut,
+    };
+    let failures = 15;
+    for n in 1..=failures {
+        store.note_failure(&full());
+        store.put_sessions(&[session("small", 10)], &[]).await.unwrap();
+        assert_eq!(store.outage().unwrap().failed_writes, n, "one outage");
+        // In all, several times as long as from one probe to the next.
+        sleep(PROBE_EVERY / 4).await;
+    }
+    until_outage_ends(&store).await;
+}
+
 async fn lock(connection: &mut SqliteConnection) {
     connection.execute("BEGIN IMMEDIATE").await.unwrap();
 }

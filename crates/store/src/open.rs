@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::backend::{Pool, Transaction};
 use crate::migrations::MIGRATIONS;
+use crate::postgres_transaction::WriteKind;
 use crate::{Store, StoreError, StoreLocation};
 
 const FILE_NAME: &str = "switchboard.db";
@@ -125,7 +126,8 @@ impl Store {
     /// process sees the changes of the first one, and a failed migration leaves nothing behind.
     async fn migrate(&self) -> Result<(), StoreError> {
         let known = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or_default();
-        let mut write = self.write("read the schema").await?;
+        // No outage, if it fails: there is nobody yet who would be told.
+        let mut write = self.begin(WriteKind::Durable, "read the schema").await?;
         if let Transaction::Sqlite(open) = write.on() {
             let migrated = MIGRATIONS.run_direct(None, &mut **open, false).await;
             migrated.map_err(|error| StoreError::from_migration(&self.location, known, error))?;

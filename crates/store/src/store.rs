@@ -105,7 +105,12 @@ impl Store {
         begun
     }
 
-    async fn begin(&self, kind: WriteKind, operation: &'static str) -> Result<Write, StoreError> {
+    /// Begins a write whose failure is no outage.
+    pub(crate) async fn begin(
+        &self,
+        kind: WriteKind,
+        operation: &'static str,
+    ) -> Result<Write, StoreError> {
         let turn = Arc::clone(&self.writer).acquire_owned();
         let Ok(turn) = tokio::time::timeout(TURN_TIMEOUT, turn).await else {
             return Err(self.describe(operation, sqlx::Error::PoolTimedOut));
@@ -186,10 +191,7 @@ impl Write {
     pub(crate) async fn commit(self) -> Result<(), StoreError> {
         let Self { transaction, store, operation, _turn } = self;
         match transaction.commit().await {
-            Ok(()) => {
-                store.health.committed();
-                Ok(())
-            }
+            Ok(()) => Ok(()),
             Err(error) => {
                 let error = store.describe(operation, error);
                 store.note_failure(&error);
