@@ -238,6 +238,10 @@ impl StoreError {
             | Self::Disk { database: StoreLocation::Server(_), .. } => {
                 Some("look at the disk of the database server and at its log")
             }
+            Self::Query { source, .. } if loses_prepared_statements(source) => Some(
+                "a pooler in transaction mode stands in between and loses prepared statements: use PgBouncer 1.21 or newer \
+                 with `max_prepared_statements`, its session mode, or the address of the database itself",
+            ),
             _ => None,
         }
     }
@@ -393,7 +397,8 @@ impl StoreError {
             Self::Unreachable { .. }
             | Self::NoConnection { .. }
             | Self::Refused { .. }
-            | Self::Address { .. } => self.in_full(),
+            | Self::Address { .. }
+            | Self::Query { .. } => self.in_full(),
             _ => self.to_string(),
         }
     }
@@ -519,6 +524,13 @@ impl From<StoreError> for StoreFailure {
     fn from(error: StoreError) -> Self {
         Self::from(&error)
     }
+}
+
+/// Whether the server does not know a prepared statement, or knows one of another client: its connections are not those
+/// of this process.
+fn loses_prepared_statements(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
+    matches!(code.as_deref(), Some("26000" | "42P05"))
 }
 
 /// The low byte of `SQLite`'s extended result code, which is the primary code.

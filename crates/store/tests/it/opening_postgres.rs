@@ -150,6 +150,15 @@ async fn a_database_that_takes_no_writes_recovers_by_itself() {
 }
 
 #[tokio::test]
+async fn the_write_that_tries_the_store_is_as_large_on_the_disk() {
+    let database = PostgresDatabase::new();
+    let store = open(database.url()).await.unwrap();
+    store.check_writable().await.unwrap();
+    let size = database.execute("SELECT pg_column_size(filler) FROM write_probe");
+    assert!(size.parse::<u32>().unwrap() >= 64 * 1024, "{size}: the database compresses it");
+}
+
+#[tokio::test]
 async fn a_server_without_free_connections_is_told_as_that() {
     let database = PostgresDatabase::new();
     let role = format!("narrow_{}", std::process::id());
@@ -164,6 +173,35 @@ async fn a_server_without_free_connections_is_told_as_that() {
     assert!(error.hint().unwrap().contains("max_connections"));
     first.close().await;
     open(&url).await.unwrap().close().await;
+    database.execute(&format!("DROP OWNED BY {role}; DROP ROLE {role}"));
+}
+
+#[tokio::test]
+async fn requests_take_turns_with_the_connections_that_a_server_gives() {
+    let database = PostgresDatabase::new();
+    let role = format!("few_{}", std::process::id());
+    // One is for notifications.
+    database.execute(&format!(
+        "CREATE ROLE {role} LOGIN CONNECTION LIMIT 3; GRANT ALL ON SCHEMA public TO {role}"
+    ));
+    let store = open(&database.url().replace("postgres@", &format!("{role}@"))).await.unwrap();
+    let mut writing = JoinSet::new();
+    for n in 0..8 {
+        let store = store.clone();
+        writing.spawn(async move {
+            for m in 0..20 {
+                store.record_calls(&[record(100 * n + m)]).await?;
+                store.keys().await?;
+            }
+            Ok::<_, StoreError>(())
+        });
+    }
+    for written in writing.join_all().await {
+        written.unwrap();
+    }
+    assert_eq!(store.recent_calls(&CallFilter::newest(999)).await.unwrap().len(), 160);
+    assert_eq!(store.outage(), None);
+    store.close().await;
     database.execute(&format!("DROP OWNED BY {role}; DROP ROLE {role}"));
 }
 
