@@ -1,10 +1,13 @@
 //! `store`: brings the layout up to date, copies, backs up and restores what a board keeps.
 
+use std::fmt::Display;
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use switchboard_model::Secret;
-use switchboard_store::{CopiedTable, CopyError, PostgresSettings, Store};
+use switchboard_store::{CopiedTable, CopyError, PostgresSettings, Store, StoreError};
 
 use crate::args::{Globals, StoreCommand};
 use crate::embedded::open_store;
@@ -26,8 +29,10 @@ pub(crate) async fn run(
         StoreCommand::Migrate => migrate(globals, output).await,
         StoreCommand::Backup { file } => {
             refuse_existing(file)?;
-            let (from, to) = (open_store(globals).await?, Store::open_file(file).await?);
-            let copied = copy(&from, &to, output).await;
+            let from = open_store(globals).await?;
+            let to = Store::open_file(file).await.map_err(|error| not_written(file, &error))?;
+            let source = from.location().to_string();
+            let copied = copy(&from, &to, source, output).await;
             if copied.is_err() {
                 remove_incomplete(file);
             }
@@ -37,13 +42,20 @@ pub(crate) async fn run(
             if !file.is_file() {
                 return Err(Failure::usage(format!("there is no file {}", file.display())));
             }
-            let (from, to) = (Store::open_file(file).await?, open_store(globals).await?);
-            copy(&from, &to, output).await
+            let scratch = tempfile::tempdir().map_err(|error| not_read(file, error))?;
+            let from = open_backup(file, scratch.path()).await?;
+            let to = open_store(globals).await?;
+            copy(&from, &to, file.display().to_string(), output).await
         }
         StoreCommand::Copy { to } => {
             let from = open_store(globals).await?;
             let to = open_target(to).await?;
-            copy(&from, &to, output).await
+            let source = from.location().to_string();
+            if source == to.location().to_string() {
+                let same = format!("{source} cannot be copied to itself");
+                return Err(Failure::usage(same));
+            }
+            copy(&from, &to, source, output).await
         }
     }
 }
@@ -72,15 +84,58 @@ async fn open_target(to: &str) -> Result<Store, Failure> {
         }
         None => to.to_owned(),
     };
-    if address.contains("://") {
-        return Ok(Store::connect(&PostgresSettings::new(Secret::new(address))).await?);
+    if !address.contains("://") {
+        return Ok(Store::open(Path::new(&address)).await?);
     }
-    Ok(Store::open(Path::new(&address)).await?)
+    let opened = Store::connect(&PostgresSettings::new(Secret::new(address))).await;
+    opened.map_err(|error| match &error {
+        StoreError::Address { source } => {
+            let message = format!("`--to` is not the address of a PostgreSQL database: {source}");
+            Failure::usage(message).with_hint(error.hint())
+        }
+        _ => error.into(),
+    })
 }
 
-async fn copy(from: &Store, to: &Store, output: Output) -> Result<(), Failure> {
+/// Opens a copy of a backup, in a directory that only this user reads: the backup stays as it is, also where a newer version
+/// brings its layout up to date, and need not be writable.
+async fn open_backup(file: &Path, scratch: &Path) -> Result<Store, Failure> {
+    let copy = scratch.join("backup.db");
+    for end in ["", "-wal"] {
+        let (from, to) = (with_end(file, end), with_end(&copy, end));
+        // A database that was copied as files has its newest changes beside it.
+        if end.is_empty() || from.exists() {
+            copy_content(&from, &to).map_err(|error| not_read(file, error))?;
+        }
+    }
+    Store::open_file(&copy).await.map_err(|error| match error {
+        StoreError::Damaged { .. } => not_read(file, "it is damaged or is not a database")
+            .with_hint(Some("choose a file that `store backup` wrote".into())),
+        StoreError::Newer { .. } => not_read(file, "a newer version made it")
+            .with_hint(Some("restore it with that version, or a later one".into())),
+        error => not_read(file, error.in_full()),
+    })
+}
+
+/// Copies the bytes, not the mode.
+fn copy_content(from: &Path, to: &Path) -> io::Result<()> {
+    let (mut from, mut to) = (File::open(from)?, File::create(to)?);
+    io::copy(&mut from, &mut to).map(drop)
+}
+
+fn not_read(file: &Path, why: impl Display) -> Failure {
+    Failure::start(format!("cannot read the backup {}: {why}", file.display()))
+}
+
+fn not_written(file: &Path, error: &StoreError) -> Failure {
+    let message = format!("cannot write the backup {}: {}", file.display(), error.in_full());
+    Failure::start(message)
+        .with_hint(Some("choose another file, in a directory that exists".into()))
+}
+
+async fn copy(from: &Store, to: &Store, source: String, output: Output) -> Result<(), Failure> {
     let copied = from.copy_to(to).await;
-    let (source, target) = (from.location().to_string(), to.location().to_string());
+    let target = to.location().to_string();
     from.close().await;
     to.close().await;
     show(&copied?, &source, &target, output);
@@ -113,11 +168,16 @@ fn refuse_existing(file: &Path) -> Result<(), Failure> {
 /// Removes a backup that failed, with the files that the database keeps beside it.
 fn remove_incomplete(file: &Path) {
     for end in ["", "-wal", "-shm"] {
-        let path = PathBuf::from(format!("{}{end}", file.display()));
-        if let Err(error) = std::fs::remove_file(&path) {
+        if let Err(error) = std::fs::remove_file(with_end(file, end)) {
             tracing::debug!(%error, "no such part of the backup");
         }
     }
+}
+
+fn with_end(file: &Path, end: &str) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(end);
+    PathBuf::from(name)
 }
 
 impl From<CopyError> for Failure {

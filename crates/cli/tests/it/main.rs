@@ -26,6 +26,7 @@ mod secrets;
 mod seed;
 mod serve;
 mod servers;
+mod store;
 mod telemetry;
 mod tls;
 mod tool;
