@@ -24,6 +24,7 @@ mod manual;
 mod provider_list;
 mod render;
 mod serve;
+mod serve_store;
 mod server_list;
 mod server_set;
 mod server_show;

@@ -8,6 +8,7 @@ mod api_docs;
 mod app_credentials;
 mod apps;
 mod authorize;
+mod before_board;
 mod board_events;
 mod board_place;
 mod call_records;
@@ -84,6 +85,7 @@ mod turns;
 mod wake_filter;
 mod workbench;
 
+pub use before_board::serve_before_board;
 pub use board_place::BoardPlace;
 pub use declarations::tool_declaration;
 pub use mcp::{BodyChunk, McpEndpoint, McpRequest, McpRoute};

@@ -27,11 +27,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::auth::CLEAR_TEXT;
+use super::serve_store::{OpenedStore, bind, open_store_of_board};
 use crate::args::{Globals, ServeArguments};
 use crate::discovered::discovery_context;
-use crate::embedded::{
-    config_source, finish_start, gatekeeper_options, load_config, open_board, open_store,
-};
+use crate::embedded::{config_source, finish_start, gatekeeper_options, load_config, open_board};
 use crate::failure::Failure;
 use crate::file_limit;
 use crate::mcp_endpoint::GatewayEndpoint;
@@ -52,16 +51,14 @@ pub(crate) async fn run(
     let plan = loaded.plan.clone();
     // Checked before any server is connected: an unknown toolset prevents the start.
     wanted.exposure.resolve(&plan)?;
-    let store = open_store(globals).await?;
-    let gatekeeper = Gatekeeper::new(store.clone(), gatekeeper_options(&plan)).await?;
-    let is_wide = !is_loopback(&wanted.listen);
-    protect_sign_ins(&plan, &store, is_wide)?;
-    find_sign_in_pages(&plan, is_wide)?;
-    let tls = plan.tls.as_ref().map(certificate).transpose()?;
-    let listener = listen(wanted.listen, &gatekeeper).await?;
-    let address = listener.local_addr().map_err(|error| Failure::start(error.to_string()))?;
     let tasks = TaskTracker::new();
     let asked = stop_on_signals(&tasks)?;
+    let is_wide = !is_loopback(&wanted.listen);
+    let Some(entry) = enter(globals, &plan, wanted.listen, &asked).await? else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    let Entry { store, gatekeeper, tls, listener } = entry;
+    let address = listener.local_addr().map_err(|error| Failure::start(error.to_string()))?;
     let stop = CancellationToken::new();
     let exposure = wanted.exposure.rule();
     let starting = open_board(plan.clone(), store.clone(), Memory::Keep, exposure).await?;
@@ -118,6 +115,32 @@ pub(crate) async fn run(
     worked?;
     served.map_err(|error| Failure::start(format!("serving ended: {error}")))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What requests need before there is a board.
+struct Entry {
+    store: Store,
+    gatekeeper: Arc<Gatekeeper>,
+    tls: Option<Arc<ServerCertificate>>,
+    listener: TcpListener,
+}
+
+/// Opens the store and listens. `None`: the program was `asked` to stop while it waited for the database.
+async fn enter(
+    globals: &Globals,
+    plan: &Plan,
+    address: SocketAddr,
+    asked: &CancellationToken,
+) -> Result<Option<Entry>, Failure> {
+    let tls = plan.tls.as_ref().map(certificate).transpose()?;
+    let opened = open_store_of_board(globals, &plan.store, address, tls.clone(), asked).await?;
+    let Some(OpenedStore { store, listener }) = opened else { return Ok(None) };
+    let gatekeeper = Gatekeeper::new(store.clone(), gatekeeper_options(plan)).await?;
+    let is_wide = !is_loopback(&address);
+    protect_sign_ins(plan, &store, is_wide)?;
+    find_sign_in_pages(plan, is_wide)?;
+    let listener = listen(address, listener, &gatekeeper).await?;
+    Ok(Some(Entry { store, gatekeeper, tls, listener }))
 }
 
 fn metrics_of_this_version() -> MetricsPage {
@@ -221,7 +244,11 @@ fn find_sign_in_pages(plan: &Plan, is_wide: bool) -> Result<(), Failure> {
 }
 
 /// Listens, but refuses an address that other machines can reach if no credentials are configured.
-async fn listen(address: SocketAddr, gatekeeper: &Gatekeeper) -> Result<TcpListener, Failure> {
+async fn listen(
+    address: SocketAddr,
+    bound: Option<TcpListener>,
+    gatekeeper: &Gatekeeper,
+) -> Result<TcpListener, Failure> {
     if !is_loopback(&address) && gatekeeper.is_open() {
         return Err(Failure::start(format!(
             "{address} can be reached from other machines, and no credentials are configured",
@@ -231,11 +258,11 @@ async fn listen(address: SocketAddr, gatekeeper: &Gatekeeper) -> Result<TcpListe
                 .into(),
         )));
     }
-    // Before servers are connected, so that a port in use is reported at once.
-    TcpListener::bind(address).await.map_err(|error| {
-        Failure::start(format!("cannot listen on {address}: {error}"))
-            .with_hint(Some("`--listen 127.0.0.1:0` takes a free port".into()))
-    })
+    match bound {
+        Some(listener) => Ok(listener),
+        // Before servers are connected, so that a port in use is reported at once.
+        None => bind(address).await,
+    }
 }
 
 /// The first signal starts an orderly shutdown, the second one exits at once.

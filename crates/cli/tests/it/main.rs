@@ -22,6 +22,7 @@ mod manage;
 mod monitoring;
 mod output;
 mod peers;
+mod postgres;
 mod secrets;
 mod seed;
 mod serve;
