@@ -58,6 +58,20 @@ pub struct ToolView {
     #[serde(default)]
     #[schema(required)]
     pub repairs: Vec<String>,
+    /// The arguments that callers neither see nor can give, because the configuration gives them. Only for operators, and
+    /// only where one tool is shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hidden_arguments: Option<Vec<HiddenArgument>>,
+}
+
+/// An argument that callers neither see nor can give. Its value is not shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct HiddenArgument {
+    #[schema(example = "tenant_key")]
+    pub name: String,
+    /// `fixed` if a `value` is sent with every call, `hidden_default` if a `default` is, `withheld` if it is never sent.
+    #[schema(example = "fixed")]
+    pub source: String,
 }
 
 fn yes() -> bool {

@@ -17,8 +17,9 @@ pub(crate) struct ToolSetArguments {
     /// The description that models see
     #[arg(long)]
     pub(crate) description: Option<String>,
-    /// An argument, as `name:type:description`; may be repeated. The arguments of the entry become exactly these, and the
-    /// fixed and hidden ones that it has
+    /// An argument, as `name:type:description`; may be repeated. Types are string, number, integer, boolean, object and
+    /// array; a description may have colons. The arguments of the entry become exactly these, and the fixed and hidden
+    /// ones that it has
     #[arg(long, value_name = "NAME:TYPE:DESCRIPTION", help_heading = "Arguments of the tool")]
     pub(crate) argument: Vec<String>,
     /// Remove an argument of the entry; may be repeated. Only this removes a fixed or hidden one

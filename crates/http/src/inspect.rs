@@ -159,7 +159,12 @@ pub(crate) async fn tool(
 ) -> Result<Json<ToolView>, ProblemResponse> {
     let is_found = finds_tool(&sessions, &principal, &name).await;
     match present::tool(&board, &name) {
-        Ok(tool) if is_found || may_reach(&sessions, &principal, &tool.name) => Ok(Json(tool)),
+        Ok(mut tool) if is_found || may_reach(&sessions, &principal, &tool.name) => {
+            if !principal.oversees() {
+                tool.hidden_arguments = None;
+            }
+            Ok(Json(tool))
+        }
         Err(none) if principal.oversees() => {
             let mut response =
                 ProblemResponse::new("unknown_tool", StatusCode::NOT_FOUND, none.message);

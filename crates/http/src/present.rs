@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_api::{
-    CallView, ContentCheckView, LimitsView, ProviderList, ProviderView, QuarantinedToolView,
-    Readiness, RecordView, RecordedContentView, RecordedPolicyView, ServerList, ServerView,
-    SessionProcesses, StoreTrouble, ToolList, ToolView,
+    CallView, ContentCheckView, HiddenArgument, LimitsView, ProviderList, ProviderView,
+    QuarantinedToolView, Readiness, RecordView, RecordedContentView, RecordedPolicyView,
+    ServerList, ServerView, SessionProcesses, StoreTrouble, ToolList, ToolView,
 };
 use switchboard_model::{
-    CallError, CallRecord, ConnectError, ContentCheckRecord, JsonText, NO_TOOLSET, RecordedContent,
-    ServerPlan, ServerState, Sharing, ToolLimits, render_duration,
+    ArgumentSource, CallError, CallRecord, ConnectError, ContentCheckRecord, JsonText, NO_TOOLSET,
+    RecordedContent, ServerPlan, ServerState, Sharing, ToolLimits, render_duration,
 };
 use switchboard_oauth::SignInState;
 use switchboard_providers::Providers;
@@ -152,7 +152,12 @@ pub(crate) fn quarantined(board: &Board) -> Vec<QuarantinedToolView> {
 pub fn tool(board: &Board, name: &str) -> Result<ToolView, NoSuchTool> {
     let catalog = board.catalog();
     let unresolved = match catalog.resolve(name) {
-        Ok(tool) => return Ok(tool_view(tool, &unavailable_servers(board))),
+        Ok(tool) => {
+            return Ok(ToolView {
+                hidden_arguments: Some(hidden_arguments(tool)),
+                ..tool_view(tool, &unavailable_servers(board))
+            });
+        }
         Err(unresolved) => unresolved,
     };
     if let Some(absent) = absent_tool(board, name) {
@@ -196,7 +201,21 @@ fn tool_view(tool: &CatalogTool, away: &[String]) -> ToolView {
         state: tool.grouping.state.clone(),
         applicable_states: tool.grouping.applicable_states.clone(),
         repairs: descriptor.repairs.clone(),
+        hidden_arguments: None,
     }
+}
+
+fn hidden_arguments(tool: &CatalogTool) -> Vec<HiddenArgument> {
+    let hidden = tool.arguments.iter().flatten().filter_map(|argument| {
+        let source = match argument.source {
+            ArgumentSource::Caller => return None,
+            ArgumentSource::Fixed(_) => "fixed",
+            ArgumentSource::HiddenDefault(_) => "hidden_default",
+            ArgumentSource::Withheld => "withheld",
+        };
+        Some(HiddenArgument { name: argument.name.clone(), source: source.into() })
+    });
+    hidden.collect()
 }
 
 fn limits(limits: &ToolLimits) -> LimitsView {

@@ -2337,6 +2337,16 @@ export interface components {
             path: string;
             message: string;
         };
+        /** @description An argument that callers neither see nor can give. Its value is not shown. */
+        HiddenArgument: {
+            /** @example tenant_key */
+            name: string;
+            /**
+             * @description `fixed` if a `value` is sent with every call, `hidden_default` if a `default` is, `withheld` if it is never sent.
+             * @example fixed
+             */
+            source: string;
+        };
         /** @description A tool that clients do not see, and why. */
         HiddenToolView: {
             /** @description The canonical name, `server.tool`. */
@@ -3937,6 +3947,11 @@ export interface components {
             applicable_states: string[] | null;
             /** @description Differences between the definition that MCP clients get and the server's, because strict clients would refuse that. */
             repairs: string[];
+            /**
+             * @description The arguments that callers neither see nor can give, because the configuration gives them. Only for operators, and
+             *     only where one tool is shown.
+             */
+            hidden_arguments?: components["schemas"]["HiddenArgument"][] | null;
         };
         /** @description An entry of `toolsets` as the API takes it. */
         ToolsetDeclaration: {

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use comfy_table::Cell;
 use serde_json::Value;
-use switchboard_api::{ToolDeclarationView, ToolView};
+use switchboard_api::{HiddenArgument, ToolDeclarationView, ToolView};
 
 use crate::args::Globals;
 use crate::backend::Backend;
@@ -99,6 +99,9 @@ fn show(tool: &ToolView, output: Output) {
     for repair in &tool.repairs {
         output.data(&format!("repaired       {repair}"));
     }
+    for (heading, names) in hidden_lines(tool.hidden_arguments.as_deref().unwrap_or_default()) {
+        output.data(&format!("{heading:<14} {names}"));
+    }
     let arguments = argument_rows(&tool.input_schema);
     if arguments.is_empty() {
         return output.data("\nIt takes no arguments.");
@@ -127,18 +130,43 @@ fn argument_rows(schema: &Value) -> Vec<ArgumentRow> {
         .into_iter()
         .flatten()
         .map(|(name, property)| {
-            let kind = match property.get("type") {
-                Some(Value::String(kind)) => kind.clone(),
-                Some(kinds) => kinds.to_string(),
-                None => "any".into(),
+            let elements = property.get("items").filter(|_| kind_of(property) == "array");
+            let kind = match elements {
+                Some(elements) => format!("array of {}", kind_of(elements)),
+                None => kind_of(property),
             };
             let about = property.get("description").and_then(Value::as_str).unwrap_or_default();
             let is_required = if required(name) { "yes" } else { "no" };
             let default = property.get("default").map(Value::to_string).unwrap_or_default();
-            let values = accepted_values(property);
+            let values = accepted_values(elements.unwrap_or(property));
             [name.clone(), kind, is_required.into(), values, default, about.into()]
         })
         .collect()
+}
+
+fn kind_of(schema: &Value) -> String {
+    match schema.get("type") {
+        Some(Value::String(kind)) => kind.clone(),
+        Some(kinds) => kinds.to_string(),
+        None => "any".into(),
+    }
+}
+
+/// Lines about the arguments that callers do not see: a heading, and the names under it.
+fn hidden_lines(arguments: &[HiddenArgument]) -> Vec<(&'static str, String)> {
+    let (fixed, hidden): (Vec<_>, Vec<_>) =
+        arguments.iter().partition(|argument| argument.source == "fixed");
+    let names = |arguments: Vec<&HiddenArgument>| {
+        let name = |argument: &HiddenArgument| match argument.source.as_str() {
+            "hidden_default" => format!("{} (its default is sent)", argument.name),
+            "withheld" => format!("{} (never sent)", argument.name),
+            _ => argument.name.clone(),
+        };
+        arguments.into_iter().map(name).collect::<Vec<_>>().join(", ")
+    };
+    let mut lines = vec![("fixed", names(fixed)), ("hidden", names(hidden))];
+    lines.retain(|(_, names)| !names.is_empty());
+    lines
 }
 
 /// The values of `enum` or `const`, as JSON.
@@ -204,6 +232,14 @@ mod tests {
                 vec!["n", "any", "no", "1", "", ""],
             ]
         );
+        let lists = json!({"properties": {
+            "to": {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}, "default": []},
+            "any": {"type": "array"},
+            "open": {"type": "array", "items": {}},
+        }});
+        let rows = &shown(&lists)[1..];
+        assert_eq!(rows[0], ["to", "array of string", "no", r#""a", "b""#, "[]", ""]);
+        assert_eq!((&*rows[1][1], &*rows[2][1]), ("array", "array of any"));
         let many =
             json!({"properties": {"n": {"enum": (0..25).collect::<Vec<_>>(), "default": false}}});
         let row = &shown(&many)[1];

@@ -242,7 +242,8 @@ async fn fixed_and_hidden_arguments_stay_unless_they_are_removed_by_name() {
     let shown = home.line("tool show one.find").expect(0).stdout;
     let row = r#"unit      string  no        "c", "k"         "c""#;
     assert!(shown.contains("ACCEPTED VALUES  DEFAULT") && shown.contains(row), "{shown}");
-    assert!(!shown.contains("tenant") && !shown.contains("debug"), "{shown}");
+    let hidden = "fixed          tenant\nhidden         debug (its default is sent)\n";
+    assert!(shown.contains(hidden) && !shown.contains("acme"), "{shown}");
     for more in [&[][..], &["--url", &*serve.url]] {
         let run =
             |line: &[&str]| home.run(&[&["tool", "set", "one.find"][..], line, more].concat());
@@ -255,6 +256,8 @@ async fn fixed_and_hidden_arguments_stay_unless_they_are_removed_by_name() {
         }
         let call = home.run(&["tool", "call", "one.find", r#"{"text": "x"}"#]).expect(0).stdout;
         assert_eq!(call, "{\"tenant\":\"acme\",\"debug\":false,\"text\":\"x\"}\n");
+        let shown = home.run(&[&["tool", "show", "one.find"][..], more].concat()).expect(0).stdout;
+        assert!(shown.contains(hidden) && !shown.contains("acme"), "{shown}");
         let refused = run(&["--unset", "arguments"]).expect(2);
         let said = "--unset arguments would also remove what is fixed or hidden: tenant, debug";
         assert!(refused.stderr.contains(said), "{}", refused.all());

@@ -307,6 +307,23 @@ async fn a_tool_that_is_not_there_has_a_reason_for_operators() {
 }
 
 #[tokio::test]
+async fn only_operators_are_told_which_arguments_callers_do_not_see() {
+    let it = start().await;
+    let client = it.server.api_of("client", Role::Client).await;
+    let operator = it.server.api_of("operator", Role::Operator).await;
+    let path = "/api/v1/tools/one.echo";
+    let told = operator.get(path).await.good();
+    assert_eq!(told["hidden_arguments"], json!([{"name": "key", "source": "fixed"}]), "{told:#}");
+    assert!(!told.to_string().contains("s3cret"), "{told:#}");
+    let shown = client.get(path).await.good();
+    assert_eq!(shown.get("hidden_arguments"), None, "{shown:#}");
+    for api in [&client, &operator] {
+        let list = api.get("/api/v1/tools").await.good();
+        assert!(!list.to_string().contains("hidden_arguments"), "{list:#}");
+    }
+}
+
+#[tokio::test]
 async fn arguments_are_checked_without_a_call() {
     let it = start().await;
     let check = async |arguments: Value| {
