@@ -72,7 +72,9 @@ pub use statistics::{
     CallNumbers, CallPoint, CallSeries, CallStatistics, LoadView, ModelLoad, RunningCallView,
     SlotView,
 };
-pub use tool::{HiddenArgument, HiddenToolView, LimitsView, QuarantinedToolView, ToolList, ToolView};
+pub use tool::{
+    HiddenArgument, HiddenToolView, LimitsView, QuarantinedToolView, ToolList, ToolView,
+};
 pub use toolset::{
     ToolsetDeclaration, ToolsetDetail, ToolsetList, ToolsetMembers, ToolsetRules, ToolsetView,
 };

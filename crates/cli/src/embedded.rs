@@ -9,8 +9,8 @@ use switchboard_config::Loaded;
 use switchboard_model::{Plan, ServerPlan, StoreKeys, StorePlan};
 use switchboard_oauth::SignIns;
 use switchboard_runtime::{
-    Board, BoardOptions, COMMAND_WAIT, ConfigSource, ExposureRule, LocalTools, Memory, StartingBoard,
-    StoredTokens,
+    Board, BoardOptions, COMMAND_WAIT, ConfigSource, ExposureRule, LocalTools, Memory,
+    StartingBoard, StoredTokens,
 };
 use switchboard_store::{PostgresSettings, Store, StoreError};
 use switchboard_turns::PromptTools;

@@ -15,7 +15,9 @@ use switchboard_http::{
 };
 use switchboard_mcp_server::Gateway;
 use switchboard_model::{AccountScope, Plan, TlsPlan};
-use switchboard_runtime::{Board, LiveConfig, Memory, SERVING_WAIT, follow_discovery, watch_config};
+use switchboard_runtime::{
+    Board, LiveConfig, Memory, SERVING_WAIT, follow_discovery, watch_config,
+};
 use switchboard_sessions::SessionService;
 use switchboard_store::Store;
 use switchboard_telemetry::{MetricsPage, build_info, install_metrics};
