@@ -661,8 +661,12 @@ async fn each_session_has_its_own_account_which_ends_with_it() {
     let ended = alice.send(Method::DELETE, &sessions[0].0, None).await;
     assert!((200..300).contains(&ended.status), "{}", ended.body);
     wait_until(PATIENCE, async || (owners().await == ["board", ben.as_str()]).then_some(())).await;
-    let revoked = async || (!accounts.tracker.revocations().is_empty()).then_some(());
-    wait_until(PATIENCE, revoked).await;
+    let revoked = wait_until(PATIENCE, async || {
+        let revoked = accounts.tracker.revocations();
+        (!revoked.is_empty()).then_some(revoked)
+    })
+    .await;
+    assert!(revoked.iter().all(|token| token.contains("-anna-")), "{revoked:?}");
     let called =
         alice.post(&format!("{}/tools/tracker__whoami/call", sessions[1].0), json!({})).await;
     assert_eq!(called.good()["result"]["content"][0]["text"], "ben", "the other one goes on");

@@ -4,10 +4,11 @@
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use switchboard_chat::TurnStatus;
-use switchboard_test_support::model_backends::{Account, Step};
+use switchboard_test_support::model_backends::{Account, Backend, ModelRequest, Step};
+use switchboard_test_support::{Reply, Tool};
 
 use crate::account_lab::{ALL, ANTHROPIC, AccountLab, CHATGPT, GEMINI, WAYS, named};
-use crate::lab::{count, ended, toolset, until, until_event};
+use crate::lab::{count, ended, shop_tools_and, toolset, until, until_event};
 
 async fn said(lab: &AccountLab, account: Account, way: &str, text: &str) -> String {
     let talk = lab.talk(account, way).await;
@@ -143,33 +144,165 @@ async fn a_change_that_applies_at_once_restarts_the_turn_with_the_new_tool() {
     lab.lab.end().await;
 }
 
+/// The results in a request, each as the text of its item, in the order of the calls.
+fn results(account: Account, request: &ModelRequest) -> Vec<String> {
+    let items = |list: &Value| list.as_array().unwrap().clone();
+    let of_kind = |list: &Value, kind: &str| -> Vec<Value> {
+        items(list).into_iter().filter(|item| item["type"] == kind).collect()
+    };
+    let found = match account.backend {
+        Backend::CodeAssist => {
+            let parts = items(&AccountLab::contents(request).last().unwrap()["parts"]);
+            parts.iter().map(|part| part["functionResponse"]["response"].clone()).collect()
+        }
+        Backend::Anthropic => {
+            let messages = items(&request.body["messages"]);
+            of_kind(&messages.last().unwrap()["content"], "tool_result")
+        }
+        _ => of_kind(&request.body["input"], "function_call_output"),
+    };
+    found.iter().map(Value::to_string).collect()
+}
+
 #[tokio::test]
 async fn results_and_errors_of_tools_reach_the_model_of_every_account() {
     let lab = AccountLab::open().await;
+    let failing = Tool::new("fails").replies(Reply::ToolError("out of tea".into()));
+    lab.lab.shop.set_tools_and_notify(shop_tools_and([failing])).await;
+    until(|| lab.lab.board.snapshot().index().permits("shop.fails")).await;
     for account in ALL {
         for way in WAYS {
             let talk = lab.talk(account, way).await;
-            let step =
-                Step::new().call("shop__nowhere", json!({})).call("shop__find", json!({"n": 3}));
-            // Google's backend itself refuses calls of undeclared tools.
-            let step = if account.is_google() {
-                Step::new().call("shop__find", json!({"n": 3}))
-            } else {
-                step
-            };
-            lab.lab.fake.script(account.backend, [step, Step::text("done")]);
+            let both =
+                Step::new().call("shop__fails", json!({})).call("shop__find", json!({"n": 3}));
+            let mut steps = vec![both];
+            // Google's backend refuses calls of undeclared tools itself.
+            if !account.is_google() {
+                steps.push(Step::new().call("shop__nowhere", json!({})));
+            }
+            lab.lab.fake.script(account.backend, steps.into_iter().chain([Step::text("done")]));
+            let before = lab.answers(account).len();
             let end = ended(&*talk.begin("go").await).await;
             assert_eq!(end.status, TurnStatus::Completed, "{} {way}: {end:#?}", account.name);
-            let sent = lab.answers(account).pop().unwrap().body.to_string().replace('\\', "");
-            assert!(sent.contains("\"n\":3") || sent.contains("\"n\": 3"), "{sent}");
+            let requests = lab.answers(account).split_off(before);
+            let told = results(account, &requests[1]);
+            let [failed, found] = told.as_slice() else { panic!("{told:?}") };
+            assert!(failed.contains("out of tea") && !found.contains("out of tea"), "{told:?}");
+            assert!(found.replace(['\\', ' '], "").contains("\"n\":3"), "{told:?}");
+            match account.backend {
+                Backend::CodeAssist => assert!(failed.starts_with("{\"error\":"), "{failed}"),
+                Backend::Anthropic => {
+                    assert!(failed.contains("\"is_error\":true"), "{failed}");
+                    assert!(!found.contains("\"is_error\":true"), "{found}");
+                }
+                _ => {}
+            }
             if !account.is_google() {
-                assert!(
-                    sent.contains("no tool `shop__nowhere`") || sent.contains("shop__nowhere"),
-                    "{sent}"
-                );
+                let told = results(account, requests.last().unwrap());
+                assert!(told.last().unwrap().contains("no tool"), "{told:?}");
             }
         }
     }
     lab.lab.is_clean();
     lab.lab.end().await;
+}
+
+/// What a conversation with an account must do, line by line, and the tests that show it.
+const LINES: [(&str, &[&str]); 15] = [
+    (
+        "Gemini: a call of one tool is followed by its function response",
+        &["gemini_a_function_call_is_followed_by_its_function_response"],
+    ),
+    (
+        "Gemini: a tool that is added in mid-session is in the very next request, and its call is not unexpected",
+        &["a_tool_added_in_mid_session_is_in_the_very_next_request_and_callable"],
+    ),
+    (
+        "Gemini: after cancelling and starting again the tool is callable",
+        &["a_change_that_applies_at_once_restarts_the_turn_with_the_new_tool"],
+    ),
+    (
+        "Anthropic: results answer their calls, several of them in one message",
+        &["anthropic_all_tool_results_are_in_one_user_message"],
+    ),
+    (
+        "Anthropic: tools that come and go in mid-session are right in the next turn",
+        &["a_tool_added_in_mid_session_is_in_the_very_next_request_and_callable"],
+    ),
+    (
+        "Anthropic: the turn can be restarted with them",
+        &["a_change_that_applies_at_once_restarts_the_turn_with_the_new_tool"],
+    ),
+    (
+        "ChatGPT: a call is followed by its output",
+        &["chatgpt_a_function_call_is_followed_by_its_output_and_follow_ups_are_serialised"],
+    ),
+    (
+        "ChatGPT: follow-ups make no parallel calls",
+        &["chatgpt_a_function_call_is_followed_by_its_output_and_follow_ups_are_serialised"],
+    ),
+    (
+        "ChatGPT: the headers are there, today's and the older ones",
+        &[
+            "chatgpt_gets_the_account_of_the_token_and_the_ids_of_the_conversation",
+            "older_headers_of_chatgpt_can_be_configured",
+        ],
+    ),
+    (
+        "ChatGPT: tools that come and go in mid-session",
+        &[
+            "a_tool_added_in_mid_session_is_in_the_very_next_request_and_callable",
+            "a_change_that_applies_at_once_restarts_the_turn_with_the_new_tool",
+        ],
+    ),
+    (
+        "Done: adding and removing a tool changes the list of the next request, or at once with a restart",
+        &[
+            "a_tool_added_in_mid_session_is_in_the_very_next_request_and_callable",
+            "a_change_that_applies_at_once_restarts_the_turn_with_the_new_tool",
+        ],
+    ),
+    (
+        "Done: every account calls a tool end to end, and the requests have the vendors' shapes",
+        &[
+            "code_assist_gets_an_envelope_with_a_project_and_a_prompt",
+            "anthropic_gets_a_bearer_token_the_beta_the_blocks_and_the_session",
+            "requests_to_code_assist_differ_from_those_of_the_vendors_program_only_in_these_ways",
+            "requests_to_anthropic_differ_from_those_of_the_vendors_program_only_in_these_ways",
+            "requests_to_chatgpt_differ_from_those_of_the_vendors_program_only_in_these_ways",
+        ],
+    ),
+    (
+        "Done: Gemini sees no unexpected call of a declared tool",
+        &["a_tool_added_in_mid_session_is_in_the_very_next_request_and_callable"],
+    ),
+    (
+        "Done: results and errors reach the model as the items of its provider",
+        &["results_and_errors_of_tools_reach_the_model_of_every_account"],
+    ),
+    (
+        "Done: each step can be followed and verified: without a sign-in, with an expired, a refused and a revoked token",
+        &[
+            "without_a_sign_in_a_turn_says_how_to_sign_in",
+            "an_expired_token_is_renewed_before_the_request",
+            "a_refused_token_is_renewed_once_and_the_model_is_asked_again",
+            "a_token_that_cannot_be_renewed_ends_the_turn_until_somebody_signs_in",
+        ],
+    ),
+];
+
+#[test]
+fn every_line_names_tests_that_exist() {
+    let sources = [
+        include_str!("account_matrix.rs"),
+        include_str!("account_shapes.rs"),
+        include_str!("account_tokens.rs"),
+    ];
+    for (line, tests) in LINES {
+        assert!(!tests.is_empty(), "{line}");
+        for test in tests {
+            let declared = format!("#[tokio::test]\nasync fn {test}() {{");
+            assert!(sources.iter().any(|source| source.contains(&declared)), "{line}: {test}");
+        }
+    }
 }
