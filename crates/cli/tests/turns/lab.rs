@@ -36,6 +36,8 @@ pub(crate) struct Plan {
     pub(crate) provider: &'static str,
     /// Entries of `providers` beside the usual ones.
     pub(crate) more: Vec<String>,
+    /// Entries of servers beside `shop`.
+    pub(crate) servers: Vec<String>,
     pub(crate) tools: Vec<Tool>,
 }
 
@@ -54,6 +56,8 @@ impl Lab {
         let shop = server(tools).await;
         let usual = ACCOUNTS.map(|account| account.entry(account.name, &fake, plan.provider));
         let providers: Vec<_> = usual.into_iter().chain(plan.more).collect();
+        let servers: Vec<_> =
+            [dynamic("shop", &shop.url())].into_iter().chain(plan.servers).collect();
         let yaml = format!(
             "switchboard:\n  gateway: {{{}}}\n  providers:\n    - {}\n  toolsets:\n    \
              - {{name: look, description: Looks, tools: [find, price]}}\n    \
@@ -61,7 +65,7 @@ impl Lab {
              security: {{egress: {{allow: [\"127.0.0.0/8\"]}}}}\n",
             plan.gateway,
             providers.join("\n    - "),
-            dynamic("shop", &shop.url())
+            servers.join("\n      - ")
         );
         let home = Home::new(yaml).with_variable("RUST_LOG", "switchboard=debug,warn");
         let serve = home.serve().await;
