@@ -225,6 +225,33 @@ async fn a_user_label_joins_the_keys_of_one_person() {
 }
 
 #[tokio::test]
+async fn a_person_is_gone_with_the_last_of_their_keys() {
+    let store = Store::in_memory().await.unwrap();
+    let mut keys = Vec::new();
+    for name in ["laptop", "phone"] {
+        let draft = KeyDraft { user: Some("anna".into()), ..KeyDraft::new(name, Role::Client) };
+        keys.push(NewKey::add(&store, draft).await.unwrap());
+    }
+    let unnamed = NewKey::add(&store, KeyDraft::new("build", Role::Client)).await.unwrap();
+    let unnamed = format!("key:{}", unnamed.stored.id);
+    let gatekeeper = gatekeeper(&store).await;
+    let phone = gatekeeper.admit(&bearer(keys[1].key.expose())).await.unwrap();
+    assert!(!gatekeeper.is_gone("user:anna") && !gatekeeper.is_gone(&unnamed));
+    assert!(gatekeeper.is_gone("user:bob") && gatekeeper.is_gone("key:0"));
+    // Nothing is known of who comes with tokens or through an open door.
+    assert!(!gatekeeper.is_gone("jwt:issuer|anna") && !gatekeeper.is_gone("local"));
+
+    store.revoke_key("laptop", 1).await.unwrap();
+    gatekeeper.refresh().await.unwrap();
+    assert!(!gatekeeper.is_gone("user:anna"), "the other key is left");
+    let over = KeyEdit { expires_at_ms: Some(Some(1)), ..KeyEdit::default() };
+    over.apply(&store, "phone").await.unwrap().unwrap();
+    gatekeeper.refresh().await.unwrap();
+    assert!(gatekeeper.is_gone("user:anna") && !gatekeeper.is_gone(&unnamed));
+    assert_eq!(*phone.access.load(), Access::none(), "nothing runs on with a key that is over");
+}
+
+#[tokio::test]
 async fn a_changed_key_changes_what_runs_with_it() {
     let store = Store::in_memory().await.unwrap();
     let made = NewKey::add(&store, KeyDraft::new("laptop", Role::Client)).await.unwrap();
