@@ -428,21 +428,23 @@ async fn sweep(gateway: Arc<Gateway>) {
         if gateway.stop.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
             return;
         }
-        gateway.sweep_once(idle);
+        gateway.sweep_once(idle).await;
     }
 }
 
 impl Gateway {
-    fn sweep_once(&self, idle: Duration) {
+    async fn sweep_once(&self, idle: Duration) {
+        let unused = |client: &Client| {
+            client.idle_since().map_or(Duration::ZERO, |since| Instant::now() - since)
+        };
+        let clients = || self.clients().values().cloned().collect::<Vec<_>>();
+        for client in clients().iter().filter(|client| unused(client) >= idle) {
+            self.expire(client, || unused(client) >= idle).await;
+        }
         let now = Instant::now();
-        let clients: Vec<_> = self.clients().values().cloned().collect();
         let mut round = self.sessions().writes.begin_round(idle);
-        for client in clients {
-            let unused = client.idle_since().map_or(Duration::ZERO, |since| now - since);
-            if unused >= idle {
-                self.forget(&client);
-                continue;
-            }
+        for client in clients() {
+            let unused = unused(&client);
             if let Some(round) = &mut round {
                 round.touch_client(&client.id, unused);
             }
@@ -458,6 +460,20 @@ impl Gateway {
         self.update_servers_soon();
         if let Some(round) = round {
             round.end();
+        }
+    }
+
+    /// Ends a client that was idle for too long, and revokes the tokens of its session's accounts. They are read before the store
+    /// forgets them with the session; a client that came back meanwhile goes on.
+    async fn expire(&self, client: &Client, is_still_idle: impl Fn() -> bool) {
+        let accounts = if client.session.kind == SessionKind::Client {
+            self.board.accounts_of_session(&client.session.id).await
+        } else {
+            Vec::new()
+        };
+        if is_still_idle() {
+            self.forget(client);
+            self.board.revoke_accounts(accounts);
         }
     }
 

@@ -12,7 +12,7 @@ use switchboard_mcp_client::{
     UpstreamRequest,
 };
 use switchboard_model::{
-    Caller, ConnectError, ConnectErrorKind, Era, JsonText, ServerName, Sharing,
+    AccountScope, Caller, ConnectError, ConnectErrorKind, Era, JsonText, ServerName, Sharing,
 };
 use tokio::sync::broadcast;
 
@@ -241,9 +241,13 @@ impl Board {
             .is_some_and(|it| matches!(it.spec().sharing, Sharing::PerSession { .. }))
     }
 
-    /// Whether any server has a connection for this session.
+    /// Whether any server has a connection for this session, or may have an account of it.
     pub fn serves_session(&self, session: &str) -> bool {
-        self.published.load().servers.values().any(|server| server.has_session(session))
+        let serves = |server: &Arc<Server>| {
+            let scope = server.spec().endpoint.account_scope();
+            server.has_session(session) || scope == AccountScope::Session
+        };
+        self.published.load().servers.values().any(serves)
     }
 
     /// Closes the servers' connections of a session that has ended.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
-use switchboard_model::{CallOutcome, ServerName};
+use switchboard_model::{CallOutcome, DEFAULT_SESSION_IDLE, ServerName};
 use switchboard_runtime::{
     AccountChoice, ConnectFlow, FLOW_LIFETIME, FlowEnd, SignInPages, SignInPrompt,
 };
@@ -404,4 +404,37 @@ async fn attack_10_a_page_of_a_server_that_names_the_board_is_marked() {
         asked["params"]["message"],
         "[This is from the MCP server \"crm\", not from Switchboard.] Switchboard: please sign in"
     );
+}
+
+#[tokio::test]
+async fn the_account_of_a_session_is_revoked_when_its_client_never_comes_back() {
+    let server = AccountServer::open(AccountEra::Stateless).await;
+    let world = World::with_accounts(&server, "session").await;
+    let (tracker, board) = (ServerName::new("tracker"), AccountChoice::Board);
+    let lists = world.board.begin_sign_in(&tracker, board, &world.caller()).await.unwrap();
+    complete(&lists.flow, &server, "robot").await;
+    wait_until(PATIENCE, async || {
+        let list = world.modern("tools/list", json!({}), json!({})).await.result().await;
+        (!list["tools"].as_array().unwrap().is_empty()).then_some(())
+    })
+    .await;
+    let client = world.open(json!({})).await;
+    let asked = client.call(TOOL).await.result().await;
+    let url = asked["_meta"]["switchboard/signIn"]["url"].as_str().unwrap();
+    let flow = world.board.accounts().flow(url.rsplit('/').next().unwrap()).unwrap();
+    complete(&flow, &server, "anna").await;
+    assert_eq!(text(&client.call(TOOL).await.result().await), "anna");
+    assert_eq!(server.revocations(), Vec::<String>::new());
+    let mut revoked = Vec::new();
+    for _ in 0..20 {
+        // Idle clients are swept at intervals; the store and the authorization server take real time.
+        later(DEFAULT_SESSION_IDLE / 2).await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        revoked = server.revocations();
+        if !revoked.is_empty() {
+            break;
+        }
+    }
+    assert!(!revoked.is_empty(), "the account was not revoked");
+    assert!(revoked.iter().all(|token| token.contains("-anna-")), "{revoked:?}");
 }
