@@ -109,11 +109,26 @@ async function complaints() {
   return found;
 }
 
+/** Prints what each tab shows: the address and the text, for who reads the report of a test that failed. */
+async function describeTabs() {
+  for (const page of watched) {
+    if (page.isClosed()) continue;
+    const shown = () => ({ url: location.href, text: document.body.innerText.slice(0, 3000) });
+    const { url, text } = await page.evaluate(shown).catch((error) => ({ url: page.url(), text: String(error) }));
+    console.log(`the tab at ${url} shows:\n${text.replace(/^/gm, "  | ")}`);
+  }
+}
+
 /** A test after which no tab has an error in its console, an exception or a violation of the policy that it did not expect. */
 export function test(name, body) {
   return nodeTest(name, async (context) => {
     expectations = [];
-    await body(context);
+    try {
+      await body(context);
+    } catch (error) {
+      await describeTabs();
+      throw error;
+    }
     assert.deepEqual(await complaints(), [], "the console");
   });
 }
