@@ -121,7 +121,8 @@ async function describeTabs() {
 
 /** A test after which no tab has an error in its console, an exception or a violation of the policy that it did not expect. */
 export function test(name, body) {
-  return nodeTest(name, async (context) => {
+  // A step that waits without an end of its own must not hold up everything.
+  return nodeTest(name, { timeout: 180_000 }, async (context) => {
     expectations = [];
     try {
       await body(context);
@@ -174,9 +175,13 @@ export async function open(browser, board, options = {}) {
   return page;
 }
 
-/** Colours glide from one scheme to the other. */
+/** Colours glide from one scheme to the other. A transition that never ends is not waited for. */
 function settled(page) {
-  return page.evaluate(() => Promise.all(document.getAnimations().filter((each) => each instanceof CSSTransition).map((each) => each.finished.catch(() => {}))));
+  return page.evaluate(async () => {
+    const transitions = document.getAnimations().filter((each) => each instanceof CSSTransition);
+    const ends = Promise.all(transitions.map((each) => each.finished.catch(() => {})));
+    await Promise.race([ends, new Promise((resolve) => setTimeout(resolve, 1000))]);
+  });
 }
 
 /** Fails for each rule of accessibility that the page breaks, in both colour schemes. */
