@@ -111,7 +111,7 @@ impl MadeAnswer {
         let mut response = if self.is_known(headers) {
             StatusCode::NOT_MODIFIED.into_response()
         } else {
-            match self.compressed().filter(|_| accepts_gzip(headers)) {
+            match accepts_gzip(headers).then(|| self.compressed()).flatten() {
                 Some(bytes) => {
                     let encoding = (header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
                     ([encoding], bytes.clone()).into_response()
