@@ -15,11 +15,14 @@ use crate::session::Session;
 use crate::session_clients::StatelessClients;
 use crate::sessions::Sessions;
 use crate::startup::CatalogShown;
+use crate::write_queue::now_ms;
 
 /// The maximum number of distinct warnings about names and patterns that are logged in one run.
 const MAX_WARNINGS: usize = 1_000;
 /// How often unused sessions are removed from memory.
 const SWEEP_EVERY: Duration = Duration::from_secs(15);
+/// How long the last changes of a session's tools can be asked for at least.
+const STEPS_STAY: Duration = Duration::from_mins(10);
 
 /// A component that shows sessions to clients of its own, such as the MCP server. Its methods are called in the order of
 /// the changes and must not block.
@@ -316,7 +319,9 @@ async fn sweep(service: Arc<SessionService>) {
         if service.stop.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
             return;
         }
-        for session in service.sessions.let_go() {
+        let kept = idle.min(STEPS_STAY).as_millis();
+        let changed_since = now_ms().saturating_sub(i64::try_from(kept).unwrap_or(i64::MAX));
+        for session in service.sessions.let_go(changed_since) {
             service.board.detach_all(&session.id).await;
         }
     }

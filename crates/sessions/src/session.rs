@@ -428,6 +428,13 @@ impl Session {
         Some(state.steps.iter().filter(|step| step.revision > revision).cloned().collect())
     }
 
+    /// Whether the tools of a session that somebody made have changed since a moment, as far as it is known. Sessions of clients
+    /// do not count: they are many, and often left behind.
+    pub(crate) fn has_stepped_since(&self, moment_ms: i64) -> bool {
+        self.kind == SessionKind::Endpoint
+            && self.state().steps.back().is_some_and(|step| step.at_ms >= moment_ms)
+    }
+
     /// The view at a revision, as long as it is kept.
     pub fn view_at(&self, revision: u64) -> Option<Arc<CachedView>> {
         let state = self.state();

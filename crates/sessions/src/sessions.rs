@@ -421,11 +421,13 @@ impl Sessions {
         self.notify(session, SessionStage::Ended);
     }
 
-    /// Removes unused sessions from memory; they stay stored. Returns those that have attached servers.
-    pub fn let_go(&self) -> Vec<Arc<Session>> {
+    /// Removes unused sessions from memory; they stay stored. One that somebody made and whose tools have changed since that
+    /// moment stays in memory: what changed is not stored, and people ask for it. Returns the removed ones that have attached servers.
+    pub fn let_go(&self, changed_since_ms: i64) -> Vec<Arc<Session>> {
         let mut gone = Vec::new();
         self.present().retain(|_, session| {
-            let is_used = Arc::strong_count(session) > 1;
+            let is_used =
+                Arc::strong_count(session) > 1 || session.has_stepped_since(changed_since_ms);
             if !is_used && session.has_servers() {
                 gone.push(session.clone());
             }

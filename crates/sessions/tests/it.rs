@@ -194,16 +194,21 @@ async fn a_session_sleeps_in_the_store_and_wakes_as_it_was() {
     let asleep = async |session: Arc<Session>, sessions: &Sessions| {
         sessions.writes.flush().await;
         drop(session);
-        sessions.let_go();
+        sessions.let_go(i64::MAX);
         sessions.find("s").await.unwrap().unwrap()
     };
+    drop(session);
+    sessions.let_go(0);
+    let session = sessions.find("s").await.unwrap().unwrap();
+    assert!(session.view_at(1).is_some(), "what has changed a moment ago can still be asked for");
     let woken = asleep(session, &sessions).await;
+    assert!(woken.view_at(1).is_none(), "later only the result is known");
     assert_eq!((woken.revision(), names(&woken), woken.now().draft), before);
 
     // All changes while the session was not in memory count as one step.
     sessions.writes.flush().await;
     drop(woken);
-    sessions.let_go();
+    sessions.let_go(i64::MAX);
     show(&sessions, &["crm.x", "crm.a", "crm.b"]);
     show(&sessions, &["crm.x", "crm.y", "crm.a", "crm.b"]);
     let woken = sessions.find("s").await.unwrap().unwrap();
