@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before } from "node:test";
-import { accessible, Board, eventually, launch, open, picture, program, test } from "./board.mjs";
+import { accessible, Board, eventually, expected, launch, open, picture, program, test } from "./board.mjs";
 import { child, connectClient, everything, filesystem, media, memory, until } from "./peers.mjs";
 
 const directory = mkdtempSync(join(tmpdir(), "switchboard-peers-"));
@@ -120,10 +120,27 @@ test("progress of a real server shows in place, and a cancel reaches it", async 
   await page.getByLabel("Standard error of the server").getByText("work was cancelled").waitFor();
 });
 
-test("a tool that asks its caller fails with words, since a page cannot be asked", async () => {
-  await call("media.ask", "tool error");
-  await page.getByRole("alert").filter({ hasText: "The tool reports an error" }).waitFor();
-  await page.getByText("the client does not answer requests of servers").waitFor();
+test("what a server asks in the middle of a call is answered in the page, or refused", async () => {
+  expected("status of 422");
+  await page.visit("/tools/media.ask");
+  const question = page.getByRole("region", { name: "Question of media" });
+  const said = (text) => page.locator("pre[aria-label=Text]", { hasText: text }).waitFor();
+  await run();
+  await question.getByText("What is your name?").waitFor();
+  await question.getByRole("button", { name: "Answer", exact: true }).click();
+  await question.getByText("missing required argument `value`").waitFor();
+  await accessible(page, "a question");
+  await picture(page, "question");
+  await question.getByRole("textbox", { name: /^value/ }).fill("Ada");
+  await question.getByRole("textbox", { name: /^value/ }).press("Control+Enter");
+  await said("accept: Ada");
+  await question.waitFor({ state: "detached" });
+
+  await page.visit("/tools/everything.trigger-elicitation-request");
+  const form = page.getByRole("region", { name: "Question of everything" });
+  await run();
+  await form.getByRole("button", { name: "Say no" }).click();
+  await said(/declined/);
 });
 
 test("what the argument editor saves is what another MCP client sees", async () => {

@@ -12,6 +12,10 @@ pub struct CallBody {
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub arguments: Value,
+    /// Whether the caller answers what the server asks during the call, which needs a stream of events. Otherwise such requests
+    /// of the server are refused.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub answers_questions: bool,
 }
 
 /// The body of a request that calls a tool of a session.

@@ -1,6 +1,7 @@
 //! A call as a stream of events, and its cancellation.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::call::CallView;
@@ -28,6 +29,8 @@ pub enum CallEvent {
     Progress(CallProgress),
     /// A log message of the server that belongs to the call.
     Log(CallLog),
+    /// The server waits for an answer of the caller.
+    Question(CallQuestion),
     /// The result. A tool that reports an error has the `outcome` `tool_error`.
     Done(CallView),
     /// The call failed.
@@ -41,6 +44,7 @@ impl CallEvent {
             Self::Started(_) => "started",
             Self::Progress(_) => "progress",
             Self::Log(_) => "log",
+            Self::Question(_) => "question",
             Self::Done(_) => "done",
             Self::Error(_) => "error",
         }
@@ -72,6 +76,41 @@ pub struct CallLog {
     /// The MCP level, such as `info` or `error`.
     pub level: String,
     pub text: String,
+}
+
+/// What a server asks the caller of a running call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct CallQuestion {
+    /// Names the question among those of its call.
+    pub id: String,
+    /// What the server says.
+    pub message: String,
+    /// The JSON Schema of the answer.
+    #[schema(value_type = Object)]
+    pub schema: Value,
+}
+
+/// The answer to a question of a server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct QuestionAnswer {
+    pub action: QuestionAction,
+    /// What was asked for, by the schema of the question. Only if it is accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub content: Option<Value>,
+}
+
+/// What a caller does with a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum QuestionAction {
+    /// Answers it.
+    Accept,
+    /// Says no.
+    Decline,
+    /// Leaves without an answer.
+    Cancel,
 }
 
 /// Why a call failed.

@@ -35,7 +35,8 @@ pub use call::{
     RecordedPolicyView, SessionCallBody,
 };
 pub use call_stream::{
-    CallEvent, CallLog, CallProblem, CallProgress, CallStarted, CallStreamEvent,
+    CallEvent, CallLog, CallProblem, CallProgress, CallQuestion, CallStarted, CallStreamEvent,
+    QuestionAction, QuestionAnswer,
 };
 pub use config::{ConfigOriginView, ConfigValueView, ConfigView, RefusedConfigView, ReloadView};
 pub use content_check::{

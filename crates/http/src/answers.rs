@@ -117,6 +117,12 @@ answers! {
     UnknownRunningCall 404 "No such call waits or runs, or it is not yours." {
         unknown_call: "no call '0190f3c2' waits or runs",
     }
+    UnknownQuestion 404 "No such call of yours waits for an answer to this question." {
+        unknown_question: "the call does not wait for an answer to this question",
+    }
+    WrongAnswer 422 "The answer does not fit the schema of the question; `errors` has each problem. The question still waits." {
+        invalid_answer: "the answer does not fit the question: missing required argument `name`",
+    }
     UnknownToolset 404 "There is no such toolset, or these credentials may not see it." {
         unknown_toolset: "there is no toolset 'mial'",
     }

@@ -13,8 +13,10 @@ use switchboard_api::{CallEvent, CallLog, CallProblem, CallProgress, CallStarted
 use switchboard_auth::Principal;
 use switchboard_model::{CallError, CallId, JsonText};
 use switchboard_runtime::{Board, CallReport, CallRequest, EventReceiver, RpcError, UpstreamEvent};
+use tokio::time::Instant;
 
 use crate::answers::{Guarded, UnknownRunningCall};
+use crate::call_questions::{OpenQuestions, QuestionsOfCall};
 use crate::call_records::RecordPath;
 use crate::event_feed::log_text;
 use crate::extract::FromPath;
@@ -39,6 +41,8 @@ struct StreamedCall {
     calling: Option<Calling>,
     heard: EventReceiver,
     first: Option<CallEvent>,
+    /// `None`: the caller does not answer what servers ask.
+    questions: Option<QuestionsOfCall>,
     problem: ProblemOfCall,
     principal: Principal,
 }
@@ -51,19 +55,25 @@ pub(crate) async fn stream_call(
     board: Arc<Board>,
     request: CallRequest,
     principal: Principal,
+    questions: Option<Arc<OpenQuestions>>,
     problem: ProblemOfCall,
 ) -> Result<Response, ProblemResponse> {
     let (events, heard) = switchboard_runtime::event_channel(WAITING_EVENTS);
     let caller = request.caller.clone();
     let running = board.clone();
+    let fills_in_forms = questions.is_some();
     let mut calling: Calling =
-        Box::pin(async move { running.call_with_events(request, events).await });
+        Box::pin(async move { running.call_with_events(request, events, fills_in_forms).await });
     // The call is known by its id once it has been polled for the first time.
     let report = futures::future::poll_immediate(calling.as_mut()).await;
-    let mut call = StreamedCall { calling: Some(calling), heard, first: None, problem, principal };
+    let asked = principal.id.clone();
+    let (calling, first) = (Some(calling), None);
+    let mut call = StreamedCall { calling, heard, first, questions: None, problem, principal };
     call.first = match report {
-        None => board.running_call_of(&caller).map(|call| {
-            let (id, revision) = (call.id.to_string(), board.catalog().revision());
+        None => board.running_call_of(&caller).map(|running| {
+            let (id, revision) = (running.id.to_string(), board.catalog().revision());
+            let of_call = |open| QuestionsOfCall::new(open, id.clone(), asked);
+            call.questions = questions.map(of_call);
             CallEvent::Started(CallStarted { id, revision })
         }),
         Some(report) => {
@@ -92,11 +102,16 @@ impl StreamedCall {
             tokio::select! {
                 biased;
                 Some(event) = self.heard.next() => {
-                    if let Some(event) = shown(event) {
+                    if let Some(event) = shown(event, self.questions.as_mut()) {
                         return Some(event);
                     }
                 }
                 report = calling => return Some(self.last(&report)),
+                () = until(self.questions.as_ref().and_then(QuestionsOfCall::due)) => {
+                    if let Some(questions) = &mut self.questions {
+                        questions.refuse_oldest();
+                    }
+                }
             }
         }
     }
@@ -113,9 +128,16 @@ impl StreamedCall {
     }
 }
 
-/// An event of the server as the caller gets it. What a server asks for cannot be answered here, and is refused with the
-/// reason that a call without events gives.
-fn shown(event: UpstreamEvent) -> Option<CallEvent> {
+async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// An event of the server as the caller gets it. What the caller does not answer is refused with the reason that a call
+/// without events gives.
+fn shown(event: UpstreamEvent, questions: Option<&mut QuestionsOfCall>) -> Option<CallEvent> {
     match event {
         UpstreamEvent::Progress(params) => {
             let params = params.parse();
@@ -129,7 +151,10 @@ fn shown(event: UpstreamEvent) -> Option<CallEvent> {
             let (level, text) = log_text(&params);
             Some(CallEvent::Log(CallLog { level, text }))
         }
-        UpstreamEvent::Question { method, reply, .. } => {
+        UpstreamEvent::Question { method, params, reply } => {
+            if let (Some(questions), "elicitation/create") = (questions, &*method) {
+                return questions.ask(params.as_ref(), reply).map(CallEvent::Question);
+            }
             let answer = if method == "roots/list" {
                 Ok(JsonText::from(&serde_json::json!({"roots": []})))
             } else {

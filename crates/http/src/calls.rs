@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::Extension;
+use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
@@ -24,6 +24,7 @@ use crate::inspect::{ToolName, finds_tool, no_such_tool};
 use crate::present;
 use crate::problem::{ProblemResponse, bad_query};
 use crate::ready::{Ready, ReadySessions};
+use crate::server_state::Shared;
 
 /// The maximum size of a part of a stored result.
 const MAX_SLICE: u64 = 8 * 1024 * 1024;
@@ -37,7 +38,8 @@ const MAX_OFFSET: u64 = (1 << 53) - 1;
 /// beginning, and `result_handle` names the whole result. Closing the connection cancels the call.
 ///
 /// With `Accept: text/event-stream` the response is a stream of server-sent events: `started` with the id of the call, `progress`
-/// and `log` as the server sends them, and at the end `done` with the result, or `error` with the problem.
+/// and `log` as the server sends them, and at the end `done` with the result, or `error` with the problem. If the body says that the
+/// caller `answers_questions`, what the server asks arrives as `question` and waits for `answerQuestion`.
 #[utoipa::path(
     post,
     path = "/api/v1/tools/{name}/call",
@@ -69,6 +71,7 @@ const MAX_OFFSET: u64 = (1 << 53) - 1;
     )
 )]
 pub(crate) async fn call(
+    State(shared): State<Shared>,
     Ready(board): Ready,
     ReadySessions(sessions): ReadySessions,
     Extension(principal): Extension<Principal>,
@@ -78,7 +81,8 @@ pub(crate) async fn call(
 ) -> Result<Response, ProblemResponse> {
     let request = permitted_call(&board, &sessions, &principal, name, body.arguments).await?;
     if wants_events(&headers) {
-        return stream_call(board, request, principal, call_problem).await;
+        let questions = body.answers_questions.then(|| shared.questions.clone());
+        return stream_call(board, request, principal, questions, call_problem).await;
     }
     let report = board.call(request).await;
     let view = present::call(&report);

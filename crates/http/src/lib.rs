@@ -11,6 +11,7 @@ mod authorize;
 mod before_board;
 mod board_events;
 mod board_place;
+mod call_questions;
 mod call_records;
 mod call_statistics;
 mod call_stream;

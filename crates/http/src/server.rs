@@ -47,12 +47,12 @@ use crate::sign_in_pages::serve_sign_in_pages;
 use crate::tls_certificate::ServerCertificate;
 use crate::tls_handshake::shake_hands;
 use crate::{
-    accounts, agents, api_docs, apps, authorize, board_events, call_records, call_statistics,
-    call_stream, calls, config, connect, connect_browser, connect_identity, content_checks,
-    declarations, health, history, inspect, keys, mcp, me, openapi, problem, provider_accounts,
-    providers, renderings, server_care, server_entries, session_events, session_preview,
-    session_render, session_tools, sessions, sources, tooling_gateway, toolset_detail,
-    toolset_entries, trustgraph, trustgraph_socket, turns, workbench,
+    accounts, agents, api_docs, apps, authorize, board_events, call_questions, call_records,
+    call_statistics, call_stream, calls, config, connect, connect_browser, connect_identity,
+    content_checks, declarations, health, history, inspect, keys, mcp, me, openapi, problem,
+    provider_accounts, providers, renderings, server_care, server_entries, session_events,
+    session_preview, session_render, session_tools, sessions, sources, tooling_gateway,
+    toolset_detail, toolset_entries, trustgraph, trustgraph_socket, turns, workbench,
 };
 
 /// The maximum size of a request body of the API.
@@ -134,6 +134,7 @@ pub(crate) fn documented_routes() -> OpenApiRouter<Shared> {
         .routes(routes!(call_records::export))
         .routes(routes!(call_records::show))
         .routes(routes!(call_stream::cancel))
+        .routes(routes!(call_questions::answer))
         .routes(routes!(call_statistics::over_time))
         .routes(routes!(call_statistics::now))
         .routes(routes!(calls::result))

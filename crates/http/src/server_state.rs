@@ -8,6 +8,7 @@ use switchboard_telemetry::MetricsPage;
 use tokio::sync::Semaphore;
 
 use crate::board_place::BoardPlace;
+use crate::call_questions::OpenQuestions;
 use crate::connections::ConnectionLimits;
 use crate::current_grants::CurrentGrants;
 use crate::current_host_policy::CurrentHostPolicy;
@@ -59,6 +60,8 @@ pub(crate) struct Shared {
     pub(crate) trustgraph_sockets: Arc<Semaphore>,
     /// Limits the servers that are being tried.
     pub(crate) server_trials: Arc<Semaphore>,
+    /// What servers ask the callers of running calls.
+    pub(crate) questions: Arc<OpenQuestions>,
 }
 
 impl Shared {
@@ -77,6 +80,7 @@ impl Shared {
             answers: Arc::default(),
             trustgraph_sockets: Arc::new(Semaphore::new(MAX_TRUSTGRAPH_SOCKETS)),
             server_trials: Arc::new(Semaphore::new(MAX_SERVER_TRIALS)),
+            questions: Arc::default(),
         }
     }
 

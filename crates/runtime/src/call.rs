@@ -11,7 +11,7 @@ use switchboard_mcp_client::{
     CallerHeaders, EventSender, RequestFailure, UpstreamEvent, UpstreamRequest, event_channel,
 };
 use switchboard_model::{
-    AgentPlan, CallError, CallErrorKind, Caller, CanonicalName, ConnectErrorKind, ToolResult,
+    AgentPlan, CallError, CallErrorKind, Caller, CanonicalName, ConnectErrorKind, Era, ToolResult,
     render_duration,
 };
 use switchboard_protocol::{ResultContent, ResultKind, push_string, read_result_head};
@@ -176,6 +176,9 @@ struct CallSlots {
     _global: Option<Slot>,
 }
 
+/// The capabilities of a caller that fills in forms and answers no other request of a server.
+const FORMS: &str = r#"{"elicitation":{"form":{}}}"#;
+
 impl Board {
     /// Runs one call. Dropping the future cancels it: its slots are released at once, the server is notified, and the
     /// record says that it was cancelled.
@@ -204,12 +207,24 @@ impl Board {
         typed_report(report)
     }
 
-    /// Like [`Board::call`], with all events of the server for the caller instead of its progress alone.
-    pub async fn call_with_events(&self, request: CallRequest, events: EventSender) -> CallReport {
+    /// Like [`Board::call`], with all events of the server for the caller instead of its progress alone. A caller that fills in
+    /// forms gets them from every server that has the era with sessions, in which servers ask while they work.
+    pub async fn call_with_events(
+        &self,
+        request: CallRequest,
+        events: EventSender,
+        fills_in_forms: bool,
+    ) -> CallReport {
         let arguments =
             if request.arguments.is_null() { Value::Object(Map::new()) } else { request.arguments };
         let log_level = Some("debug".into());
-        let passing = ForwardedContext { wants_progress: true, log_level, ..Default::default() };
+        let mut passing =
+            ForwardedContext { wants_progress: true, log_level, ..Default::default() };
+        if fills_in_forms {
+            passing.capabilities = Some(FORMS.into());
+            passing.client.era = Some(Era::Legacy);
+            passing.client.answers_requests = true;
+        }
         let call = RawCall {
             tool: request.tool,
             arguments: Some(arguments.to_string()),

@@ -491,7 +491,8 @@ export interface paths {
          *     beginning, and `result_handle` names the whole result. Closing the connection cancels the call.
          *
          *     With `Accept: text/event-stream` the response is a stream of server-sent events: `started` with the id of the call, `progress`
-         *     and `log` as the server sends them, and at the end `done` with the result, or `error` with the problem.
+         *     and `log` as the server sends them, and at the end `done` with the result, or `error` with the problem. If the body says that the
+         *     caller `answers_questions`, what the server asks arrives as `question` and waits for `answerQuestion`.
          */
         post: operations["callTool"];
         delete?: never;
@@ -578,6 +579,28 @@ export interface paths {
          *     caller itself or in one of its sessions.
          */
         post: operations["cancelCall"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/calls/{id}/answers/{question}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Answer a question of a running call
+         * @description A server may ask the caller of a tool for input while the call runs (elicitation in MCP). A caller that streams the call and
+         *     sets `answers_questions` gets such questions as the event `question`. Only the caller itself may answer, and once. An accepted
+         *     answer is checked by the schema of the question first.
+         */
+        post: operations["answerQuestion"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1995,6 +2018,11 @@ export interface components {
         CallBody: {
             /** @description The arguments of the tool, by the schema in `GET /api/v1/tools/{name}`. If absent, an empty object. */
             arguments?: Record<string, never> | null;
+            /**
+             * @description Whether the caller answers what the server asks during the call, which needs a stream of events. Otherwise such requests
+             *     of the server are refused.
+             */
+            answers_questions?: boolean;
         };
         /** @description One event of a call. The last one is `done` or `error`. */
         CallEvent: {
@@ -2021,6 +2049,15 @@ export interface components {
             text: string;
             /** @enum {string} */
             type: "log";
+        } | {
+            /** @description Names the question among those of its call. */
+            id: string;
+            /** @description What the server says. */
+            message: string;
+            /** @description The JSON Schema of the answer. */
+            schema: Record<string, never>;
+            /** @enum {string} */
+            type: "question";
         } | {
             /** @description The id of the call's record. */
             id: string;
@@ -2935,6 +2972,17 @@ export interface components {
             /** @description The server's name of the tool, if it has a valid one. */
             tool: string | null;
             reason: string;
+        };
+        /**
+         * @description What a caller does with a question.
+         * @enum {string}
+         */
+        QuestionAction: "accept" | "decline" | "cancel";
+        /** @description The answer to a question of a server. */
+        QuestionAnswer: {
+            action: components["schemas"]["QuestionAction"];
+            /** @description What was asked for, by the schema of the question. Only if it is accepted. */
+            content?: Record<string, never> | null;
         };
         /** @description The response of `/readyz`. */
         Readiness: {
@@ -4652,6 +4700,15 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description No such call of yours waits for an answer to this question. */
+        UnknownQuestion: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description There is no such record, it is no longer kept, or it is not yours. */
         UnknownRecord: {
             headers: {
@@ -4735,6 +4792,15 @@ export interface components {
         };
         /** @description The MCP server responded with a protocol error or an invalid message. */
         UpstreamFailed: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The answer does not fit the schema of the question; `errors` has each problem. The question still waits. */
+        WrongAnswer: {
             headers: {
                 [name: string]: unknown;
             };
@@ -5931,6 +5997,57 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["UnknownRunningCall"];
+            503: components["responses"]["Starting"];
+        };
+    };
+    answerQuestion: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the call, as its event `started` has it.
+                 * @example 0190f3c2
+                 */
+                id: string;
+                /**
+                 * @description The id of the question, as its event `question` has it.
+                 * @example 1
+                 */
+                question: string;
+            };
+            cookie?: never;
+        };
+        /** @description The answer. */
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "action": "accept",
+                 *       "content": {
+                 *         "name": "Ada"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["QuestionAnswer"];
+            };
+        };
+        responses: {
+            /** @description The server has the answer. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["UnknownQuestion"];
+            408: components["responses"]["BodyLate"];
+            413: components["responses"]["BodyTooLarge"];
+            415: components["responses"]["NotJson"];
+            422: components["responses"]["WrongAnswer"];
             503: components["responses"]["Starting"];
         };
     };

@@ -13,13 +13,26 @@ export interface Progress {
   message?: string | null;
 }
 
+/** What a server asks in the middle of a call. */
+export interface Question {
+  id: string;
+  message: string;
+  schema: unknown;
+}
+
+export type QuestionAction = 'accept' | 'decline' | 'cancel';
+
 export interface Run {
   tool: string;
+  /** The id by which the board knows the call. */
+  id?: string;
   arguments: JsonObject;
   startedAt: number;
   endedAt?: number;
   progress?: Progress;
   logs: string[];
+  /** What waits for an answer. */
+  questions: Question[];
   call?: CallView;
   error?: unknown;
   isCancelled?: boolean;
@@ -34,9 +47,11 @@ function set(tool: string, run: Run): void {
   for (const listener of listeners) listener();
 }
 
-function update(tool: string, change: Partial<Run>): void {
+type Change = Partial<Run> | ((run: Run) => Partial<Run>);
+
+function update(tool: string, change: Change): void {
   const run = runs.get(tool);
-  if (run !== undefined) set(tool, { ...run, ...change });
+  if (run !== undefined) set(tool, { ...run, ...(typeof change === 'function' ? change(run) : change) });
 }
 
 /** Starts a call. An earlier one of the same tool that still runs is cancelled. */
@@ -45,19 +60,20 @@ export async function startRun(tool: string, args: JsonObject): Promise<void> {
   const abort = new AbortController();
   aborts.set(tool, abort);
   const startedAt = Date.now();
-  set(tool, { tool, arguments: args, startedAt, logs: [] });
+  set(tool, { tool, arguments: args, startedAt, logs: [], questions: [] });
   const isCurrent = () => aborts.get(tool) === abort;
   try {
     const call = await callTool(tool, args, abort.signal, (change) => {
       if (isCurrent()) update(tool, change);
     });
     remember(tool, { at: startedAt, arguments: args, outcome: call.outcome, runMs: call.run_ms, result: call.result });
-    if (isCurrent()) update(tool, { call, endedAt: Date.now() });
+    if (isCurrent()) update(tool, { call, questions: [], endedAt: Date.now() });
   } catch (error) {
     const isCancelled = abort.signal.aborted;
     const outcome = isCancelled ? 'cancelled' : error instanceof ApiError ? error.problem.title : 'failed';
     remember(tool, { at: startedAt, arguments: args, outcome });
-    if (isCurrent()) update(tool, { error: isCancelled ? undefined : error, isCancelled, endedAt: Date.now() });
+    const end = { error: isCancelled ? undefined : error, isCancelled, questions: [], endedAt: Date.now() };
+    if (isCurrent()) update(tool, end);
   } finally {
     if (isCurrent()) aborts.delete(tool);
   }
@@ -67,17 +83,36 @@ export function cancelRun(tool: string): void {
   aborts.get(tool)?.abort();
 }
 
+/** Answers what a server asks in a running call. A question that nobody waits for any more is gone afterwards, too. */
+export async function answerQuestion(
+  run: Run,
+  question: Question,
+  action: QuestionAction,
+  content?: JsonObject,
+): Promise<void> {
+  const path = `/api/v1/calls/${encodeURIComponent(run.id ?? '')}/answers/${encodeURIComponent(question.id)}`;
+  const response = await boardFetch(path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(content === undefined ? { action } : { action, content }),
+  });
+  if (!response.ok && response.status !== 404)
+    throw problemOf(response.status, await response.json().catch(() => undefined));
+  if (runs.get(run.tool)?.id !== run.id) return;
+  update(run.tool, ({ questions }) => ({ questions: questions.filter(({ id }) => id !== question.id) }));
+}
+
 /** Asks for a stream with progress; a board that has none answers with the call itself. */
 async function callTool(
   tool: string,
   args: JsonObject,
   signal: AbortSignal,
-  onChange: (change: Partial<Run>) => void,
+  onChange: (change: Change) => void,
 ): Promise<CallView> {
   const response = await boardFetch(`/api/v1/tools/${encodeURIComponent(tool)}/call`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', accept: 'text/event-stream, application/json;q=0.9' },
-    body: JSON.stringify({ arguments: args }),
+    body: JSON.stringify({ arguments: args, answers_questions: true }),
     signal,
   });
   if (!response.ok) throw problemOf(response.status, await response.json().catch(() => undefined));
@@ -87,14 +122,17 @@ async function callTool(
   return readCall(response.body, onChange);
 }
 
-async function readCall(body: ReadableStream<Uint8Array>, onChange: (change: Partial<Run>) => void): Promise<CallView> {
+async function readCall(body: ReadableStream<Uint8Array>, onChange: (change: Change) => void): Promise<CallView> {
   let done: CallView | undefined;
   let failure: unknown;
   const logs: string[] = [];
   const parser = createParser({
     onEvent: ({ event, data }) => {
       const value = JSON.parse(data) as Record<string, unknown>;
-      if (event === 'progress') onChange({ progress: value as unknown as Progress });
+      if (event === 'started') onChange({ id: value.id as string });
+      else if (event === 'question')
+        onChange((run) => ({ questions: [...run.questions, value as unknown as Question] }));
+      else if (event === 'progress') onChange({ progress: value as unknown as Progress });
       else if (event === 'log') {
         logs.push(typeof value.text === 'string' ? value.text : JSON.stringify(value.data ?? value));
         onChange({ logs: logs.slice(-200) });

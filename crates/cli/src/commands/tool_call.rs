@@ -39,7 +39,7 @@ pub(crate) async fn run(
                 typed(pairs, &schema)
             }
         };
-        backend.call(&wanted.name, CallBody { arguments }).await
+        backend.call(&wanted.name, CallBody { arguments, ..CallBody::default() }).await
     };
     // Dropping the future cancels the call at its server; it still leaves a record.
     let called = tokio::select! {

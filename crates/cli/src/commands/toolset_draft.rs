@@ -65,7 +65,9 @@ async fn look(
     let grouping = match (given, lists_sets) {
         (Some(given), _) => Some(given),
         (None, Some(tool)) => {
-            let answer = backend.call(&tool.name, CallBody { arguments: json!({}) }).await?;
+            let answer = backend
+                .call(&tool.name, CallBody { arguments: json!({}), ..CallBody::default() })
+                .await?;
             grouping_of(&answer.result)
         }
         (None, None) => None,

@@ -138,3 +138,58 @@ async fn statistics_count_the_calls_that_the_caller_may_see() {
     let records = alice.get("/api/v1/calls?min_run_ms=600000").await.good();
     assert_eq!(records["calls"], json!([]));
 }
+
+#[tokio::test]
+async fn what_a_server_asks_is_answered_by_the_caller_once_and_by_nobody_else() {
+    let shop = scripted([Tool::echo("ask").asks().sleeps(600_000)]).await;
+    let server = ApiServer::start(&yaml(&[], &[("shop", &shop)])).await;
+    let alice = server.api_of("alice", Role::Client).await;
+    let bob = server.api_of("bob", Role::Admin).await;
+    let request = alice.request(Method::POST, "/api/v1/tools/shop.ask/call");
+    let request = request.header("accept", "text/event-stream");
+    let mut events = EventReader::of(request.json(&json!({"answers_questions": true}))).await;
+    let started = events.next().await.unwrap();
+    let question = until_named(&mut events, "question").await;
+    assert_eq!(question["message"], "?");
+    assert_eq!(question["schema"]["type"], "object");
+    let call = started.data["id"].as_str().unwrap();
+    let path = format!("/api/v1/calls/{call}/answers/{}", question["id"].as_str().unwrap());
+    let accept = json!({"action": "accept", "content": {}});
+    bob.post(&path, accept.clone()).await.problem(404, "unknown_question");
+    let wrong = alice.post(&path, json!({"action": "accept", "content": [7]})).await;
+    wrong.problem(422, "invalid_answer");
+    assert_eq!(alice.post(&path, accept.clone()).await.status, 204);
+    alice.post(&path, accept).await.problem(404, "unknown_question");
+    assert_eq!(
+        alice.send(Method::POST, &format!("/api/v1/calls/{call}/cancel"), None).await.status,
+        202
+    );
+    assert_eq!(events.rest().await.last().unwrap().name, "error");
+}
+
+#[tokio::test]
+async fn a_question_ends_with_its_call_and_is_refused_where_nobody_answers() {
+    let shop = scripted([Tool::echo("ask").asks().sleeps(1000)]).await;
+    let server = ApiServer::start(&yaml(&[], &[("shop", &shop)])).await;
+    let api = server.api();
+    let request = api.request(Method::POST, "/api/v1/tools/shop.ask/call");
+    let request = request.header("accept", "text/event-stream");
+    let mut events = EventReader::of(request.json(&json!({"answers_questions": true}))).await;
+    let call = events.next().await.unwrap().data["id"].as_str().unwrap().to_owned();
+    let question = until_named(&mut events, "question").await;
+    assert_eq!(events.rest().await.last().unwrap().name, "done");
+    let path = format!("/api/v1/calls/{call}/answers/{}", question["id"].as_str().unwrap());
+    api.post(&path, json!({"action": "decline"})).await.problem(404, "unknown_question");
+    let events = self::call(&api, "shop.ask").await.rest().await;
+    assert!(events.iter().all(|event| event.name != "question"), "{events:#?}");
+}
+
+/// The data of the next event of this name.
+async fn until_named(events: &mut EventReader, name: &str) -> serde_json::Value {
+    loop {
+        let event = events.next().await.unwrap();
+        if event.name == name {
+            return event.data;
+        }
+    }
+}

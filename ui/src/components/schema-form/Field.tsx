@@ -4,7 +4,8 @@ import { useId, useState } from 'react';
 import type { FieldError } from '../../api/problem';
 import {
   branches,
-  enumValues,
+  type Choice,
+  choicesOf,
   firstValue,
   fits,
   isObject,
@@ -111,14 +112,17 @@ function Editor(props: EditorProps) {
   switch (kind) {
     case 'boolean':
     case 'enum': {
-      const values: Json[] = kind === 'boolean' ? [true, false] : enumValues(schema);
-      const listed = values.map((each) => JSON.stringify(each));
+      const choices: Choice[] =
+        kind === 'boolean'
+          ? [{ value: true }, { value: false }]
+          : choicesOf(schema).filter((each) => each.value !== null);
+      const listed = choices.map((each) => JSON.stringify(each.value));
       const current = value === undefined ? '' : JSON.stringify(value);
       const data = [
         { value: '', label: placeholder(schema) || '—' },
-        ...values.map((each) => ({
-          value: JSON.stringify(each),
-          label: typeof each === 'string' ? each : JSON.stringify(each),
+        ...choices.map((each) => ({
+          value: JSON.stringify(each.value),
+          label: each.title ?? (typeof each.value === 'string' ? each.value : JSON.stringify(each.value)),
         })),
         ...(current === '' || listed.includes(current) ? [] : [{ value: current, label: current }]),
       ];

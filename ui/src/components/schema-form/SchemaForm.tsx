@@ -9,10 +9,12 @@ export interface SchemaFormProps {
   onChange: (value: JsonObject) => void;
   /** What the board says about the arguments; each is shown at its field. */
   errors: FieldError[];
+  /** What it says without any field. */
+  empty?: string;
 }
 
 /** A form for the arguments of a tool. Left out, empty and null are three different things. */
-export function SchemaForm({ schema, value, onChange, errors }: SchemaFormProps) {
+export function SchemaForm({ schema, value, onChange, errors, empty }: SchemaFormProps) {
   const properties = propertiesOf(schema, schema);
   const names = new Set(properties.map(({ name }) => name));
   const unknown = Object.keys(value).filter((name) => !names.has(name));
@@ -25,7 +27,7 @@ export function SchemaForm({ schema, value, onChange, errors }: SchemaFormProps)
   );
   return (
     <Stack gap="md">
-      {properties.length === 0 && <Text size="sm">This tool takes no arguments.</Text>}
+      {properties.length === 0 && <Text size="sm">{empty ?? 'This tool takes no arguments.'}</Text>}
       {properties.map(({ name, schema: property, required }) => (
         <Field
           key={name}

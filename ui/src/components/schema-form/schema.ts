@@ -61,7 +61,7 @@ export function simplified(schema: unknown, root: Schema): Schema {
 /** How a field of this schema is drawn. `depth` ends recursive schemas. */
 export function kindOf(schema: Schema, root: Schema, depth: number): FieldKind {
   if (depth > MAX_DEPTH) return 'json';
-  if (Array.isArray(schema.enum) || 'const' in schema) return 'enum';
+  if (Array.isArray(schema.enum) || choicesOf(schema).length > 0) return 'enum';
   const named = types(schema).filter((type) => type !== 'null');
   if (named.length === 0 && branches(schema, root).length > 1) return 'choice';
   if (named.length === 0 && isObject(schema.properties)) return 'object';
@@ -82,9 +82,29 @@ export function kindOf(schema: Schema, root: Schema, depth: number): FieldKind {
 }
 
 export function enumValues(schema: Schema): Json[] {
-  const values = Array.isArray(schema.enum) ? (schema.enum as Json[]) : [schema.const as Json];
-  return values.filter((value) => value !== null);
+  return choicesOf(schema)
+    .map(({ value }) => value)
+    .filter((value) => value !== null);
 }
+
+export interface Choice {
+  value: Json;
+  /** What a person reads instead of the value. */
+  title?: string;
+}
+
+/** The values to choose from, with their titles: `enum`, `const`, alternatives that are constants, and `enumNames`. */
+export function choicesOf(schema: Schema): Choice[] {
+  const titles = Array.isArray(schema.enumNames) ? (schema.enumNames as unknown[]) : [];
+  if (Array.isArray(schema.enum)) return (schema.enum as Json[]).map((value, at) => choice(value, titles[at]));
+  if ('const' in schema) return [choice(schema.const as Json, schema.title)];
+  const listed = [schema.oneOf, schema.anyOf].find(Array.isArray) ?? [];
+  return listed.every((each) => isObject(each) && 'const' in each)
+    ? listed.map((each: Schema) => choice(each.const as Json, each.title))
+    : [];
+}
+
+const choice = (value: Json, title: unknown): Choice => (typeof title === 'string' ? { value, title } : { value });
 
 export interface Property {
   name: string;

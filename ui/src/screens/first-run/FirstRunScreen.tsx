@@ -4,6 +4,7 @@ import { type ReactNode, useState } from 'react';
 import { Link } from 'react-router';
 import type { ToolView } from '../../api/types';
 import { Page } from '../../components/Page';
+import { Questions } from '../../components/Questions';
 import { Result } from '../../components/Result';
 import { firstValue, type JsonObject, propertiesOf } from '../../components/schema-form/schema';
 import { SchemaForm } from '../../components/schema-form/SchemaForm';
@@ -117,6 +118,7 @@ function FirstCall({ tools }: { tools: ToolView[] }) {
           Open its page
         </Anchor>
       </Group>
+      {run !== undefined && <Questions run={run} />}
       {run?.error !== undefined && <ErrorPanel error={run.error} />}
       {run?.call && (
         <>

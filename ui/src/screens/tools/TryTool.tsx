@@ -6,6 +6,7 @@ import { lazy, Suspense } from 'react';
 import { client, unwrap } from '../../api/client';
 import { ApiError, type FieldError } from '../../api/problem';
 import type { ToolView } from '../../api/types';
+import { Questions } from '../../components/Questions';
 import { Result } from '../../components/Result';
 import type { JsonObject } from '../../components/schema-form/schema';
 import { SchemaForm } from '../../components/schema-form/SchemaForm';
@@ -99,6 +100,7 @@ function Outcome({ run }: { run: Run | undefined }) {
   return (
     <Stack gap="sm">
       {run.endedAt === undefined && <Running run={run} />}
+      <Questions run={run} />
       {run.isCancelled && (
         <Alert color="gray" title="Cancelled" role="status">
           You cancelled the call after {duration((run.endedAt ?? run.startedAt) - run.startedAt)}.
