@@ -10,7 +10,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use crate::app_turn::AppTurn;
 
 /// The interval of frames that keep an idle connection open. A busy stream has them too.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// The pieces of an answer. Dropping it cancels the turn.
 pub type AnswerStream = BoxStream<'static, Bytes>;

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt;
@@ -122,12 +123,25 @@ impl AppTurn {
         (!self.out.is_empty()).then(|| std::mem::take(&mut self.out).into())
     }
 
-    /// Waits for the first frames of a stream. A failure before them is sent as a response.
-    pub(crate) async fn first_frames(&mut self) -> Result<(), Failure> {
+    /// Waits for the first frames of a stream. A failure before them is sent as a response. If the calls of a round that the app
+    /// does not see take longer than `patience`, the stream begins with a frame that keeps the connection open.
+    pub(crate) async fn first_frames(&mut self, patience: Duration) -> Result<(), Failure> {
+        let mut patience = std::pin::pin!(tokio::time::sleep(patience));
         while self.out.is_empty() && !self.is_over() {
-            self.advance().await?;
+            let has_run = self.turn.rounds() > 0;
+            tokio::select! {
+                biased;
+                advanced = self.advance() => advanced.map_err(|failure| self.told(failure))?,
+                () = &mut patience, if has_run => self.keep_alive(),
+            }
         }
         Ok(())
+    }
+
+    /// A failure, for an app that gets it as a response. If the calls of earlier rounds have run, an SDK that tried again would
+    /// let them run once more.
+    fn told(&self, failure: Failure) -> Failure {
+        if self.turn.rounds() > 0 { failure.final_for_sdk() } else { failure }
     }
 
     /// Waits until something happens to a stream that has begun. A failure is its last event.
@@ -145,10 +159,7 @@ impl AppTurn {
     /// Waits for the whole answer, for an app that asked for no stream.
     pub(crate) async fn whole(mut self) -> Result<WholeAnswer, Failure> {
         while !self.is_over() {
-            let advanced = self.advance().await;
-            // The calls of earlier rounds have run: an SDK that tried again would run them once more.
-            let has_run = self.turn.rounds() > 0;
-            advanced.map_err(|failure| if has_run { failure.final_for_sdk() } else { failure })?;
+            self.advance().await.map_err(|failure| self.told(failure))?;
         }
         let (headers, rounds) = (std::mem::take(&mut self.headers), self.turn.rounds());
         Ok(WholeAnswer { body: self.turn.finish_whole().into(), headers, rounds })

@@ -17,7 +17,7 @@ use switchboard_view::ToolGroups;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use uuid::Uuid;
 
-use crate::answer_stream::{self, AnswerStream};
+use crate::answer_stream::{self, AnswerStream, KEEP_ALIVE};
 use crate::app_turn::{AppTurn, NewAppTurn};
 use crate::passed_through;
 use crate::provider_choice::{ChosenProvider, Needs, choose, rendering_of};
@@ -154,7 +154,7 @@ impl Injection {
         }
         if new.upstream.is_streamed {
             let mut turn = AppTurn::new(new);
-            turn.first_frames().await?;
+            turn.first_frames(KEEP_ALIVE).await?;
             headers.extend(turn.headers().clone());
             let kind = if is_json_array { "application/json" } else { "text/event-stream" };
             note(&mut headers, &id, kind);

@@ -205,3 +205,133 @@ impl Book {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    /// Counts the turns that began, and those that ended by themselves.
+    #[derive(Debug, Default)]
+    struct Counts {
+        begun: AtomicUsize,
+        ended: AtomicUsize,
+    }
+
+    impl Counts {
+        fn of(&self) -> (usize, usize) {
+            (self.begun.load(Ordering::Relaxed), self.ended.load(Ordering::Relaxed))
+        }
+
+        /// A turn that takes some time. It fails if there is no text.
+        fn turn(
+            self: &Arc<Self>,
+            took: Duration,
+            text: Option<&'static str>,
+        ) -> BoxFuture<'static, Result<WholeAnswer, Failure>> {
+            let counts = self.clone();
+            counts.begun.fetch_add(1, Ordering::Relaxed);
+            async move {
+                tokio::time::sleep(took).await;
+                counts.ended.fetch_add(1, Ordering::Relaxed);
+                let body = text.map(|text| Bytes::from_static(text.as_bytes()));
+                let body = body.ok_or_else(|| Failure::busy("busy", Duration::from_secs(1)))?;
+                Ok(WholeAnswer { body, headers: HeaderMap::new(), rounds: 2 })
+            }
+            .boxed()
+        }
+    }
+
+    fn key(body: &str) -> RequestKey {
+        RequestKey::new(&[b"principal", body.as_bytes()])
+    }
+
+    /// The id of the turn that answered, and its text.
+    async fn ask(
+        repeated: &RepeatedRequests,
+        body: &str,
+        is_retry: bool,
+        id: &str,
+        turn: impl FnOnce() -> BoxFuture<'static, Result<WholeAnswer, Failure>>,
+    ) -> Result<(String, Bytes), Failure> {
+        let (id, answer) = repeated.answer(key(body), is_retry, id, turn).await?;
+        Ok((id, answer.body))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_repetition_joins_the_turn_that_runs_or_ran() {
+        let (repeated, counts) = (RepeatedRequests::default(), Arc::<Counts>::default());
+        let turn = || counts.turn(LONG, Some("one"));
+        // The app gives up waiting, and asks again after a moment.
+        let first = tokio::time::timeout(LONG / 2, ask(&repeated, "a", false, "1", turn)).await;
+        assert!(first.is_err());
+        tokio::time::sleep(WITHOUT_WAITER / 2).await;
+        let (id, body) = ask(&repeated, "a", true, "2", turn).await.unwrap();
+        assert_eq!((id.as_str(), &*body), ("1", &b"one"[..]));
+        assert_eq!(counts.of(), (1, 1));
+        // Its answer was lost on the way.
+        assert_eq!(ask(&repeated, "a", true, "3", turn).await.unwrap().0, "1");
+        tokio::time::sleep(KEPT + LONG).await;
+        assert_eq!(ask(&repeated, "a", true, "4", turn).await.unwrap().0, "4", "long ago");
+        assert_eq!(counts.of(), (2, 2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_same_question_is_another_one_once_it_was_answered() {
+        let (repeated, counts) = (RepeatedRequests::default(), Arc::<Counts>::default());
+        let turn = || counts.turn(LONG, Some("one"));
+        assert_eq!(ask(&repeated, "a", false, "1", turn).await.unwrap().0, "1");
+        assert_eq!(ask(&repeated, "a", false, "2", turn).await.unwrap().0, "2");
+        assert_eq!(ask(&repeated, "b", true, "3", turn).await.unwrap().0, "3", "another body");
+        // Two that ask at the same time want two answers.
+        let both = tokio::join!(
+            ask(&repeated, "c", false, "4", turn),
+            ask(&repeated, "c", false, "5", turn)
+        );
+        assert_eq!((both.0.unwrap().0.as_str(), both.1.unwrap().0.as_str()), ("4", "5"));
+        assert_eq!(counts.of(), (5, 5));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_turn_for_which_nobody_waits_is_cancelled() {
+        let (repeated, counts) = (RepeatedRequests::default(), Arc::<Counts>::default());
+        let turn = || counts.turn(LONG, Some("one"));
+        let moment = Duration::from_secs(1);
+        let first = tokio::time::timeout(moment, ask(&repeated, "a", false, "1", turn)).await;
+        assert!(first.is_err());
+        tokio::time::sleep(LONG * 2).await;
+        assert_eq!(counts.of(), (1, 0));
+        assert_eq!(ask(&repeated, "a", true, "2", turn).await.unwrap().0, "2");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_turn_that_failed_or_broke_is_not_joined() {
+        let (repeated, counts) = (RepeatedRequests::default(), Arc::<Counts>::default());
+        let failing = || counts.turn(LONG, None);
+        assert!(ask(&repeated, "a", false, "1", failing).await.is_err());
+        let turn = || counts.turn(LONG, Some("one"));
+        assert_eq!(ask(&repeated, "a", true, "2", turn).await.unwrap().0, "2");
+        let broken = || async { panic!("a fault of the test") }.boxed();
+        let failure = ask(&repeated, "b", false, "3", broken).await.unwrap_err();
+        assert_eq!(failure.refusal.kind, RefusalKind::Internal);
+        assert_eq!(ask(&repeated, "b", true, "4", turn).await.unwrap().0, "4");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_kept_has_a_bound() {
+        let (repeated, counts) = (RepeatedRequests::default(), Arc::<Counts>::default());
+        for number in 0..MAX_ANSWERS + 10 {
+            let body = number.to_string();
+            let turn = || counts.turn(Duration::ZERO, Some("one"));
+            ask(&repeated, &body, false, "1", turn).await.unwrap();
+        }
+        let book = repeated.book.lock();
+        assert_eq!((book.turns.len(), book.ended.len()), (MAX_ANSWERS, MAX_ANSWERS));
+        assert_eq!(book.bytes, MAX_ANSWERS * 3);
+    }
+}
