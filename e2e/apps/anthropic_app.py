@@ -3,9 +3,11 @@
     anthropic_app.py BOARD KEY FAKES [CASE]
 """
 
+import asyncio
 import json
 
 import anthropic
+from pydantic import BaseModel
 
 from frame import FIND, LIMIT, SCHEMA, call, plain, run, same
 
@@ -15,6 +17,11 @@ BASE = {"model": "claude-opus-5-5", "max_tokens": 1000}
 SHOWN = {"X-Switchboard-Show": "calls"}
 FOUND = {"calls": [call(FIND, q="tea")]}
 ANSWER = {"text": "There are 42 teas."}
+
+
+class City(BaseModel):
+    name: str
+    people: int
 
 
 def client(place, retries=0, **more):
@@ -111,8 +118,58 @@ def errors(place):
         raise AssertionError("no error")
 
 
+def parses_formats(place):
+    steps = [{"text": "Let me look.", "calls": [call(FIND, q="Oslo")]}, {"text": '{"name": "Oslo", "people": 7}'}]
+    place.fakes.script("anthropic", *steps)
+    same(client(place).messages.parse(messages=HI, output_format=City, **BASE).parsed_output, City(name="Oslo", people=7))
+    place.fakes.script("anthropic", *steps)
+    same(streamed(client(place), output_format=City).parsed_output, City(name="Oslo", people=7))
+
+
+def async_and_parallel(place):
+    place.fakes.script("anthropic", {"calls": [call(FIND, q="a"), call(FIND, q="b"), call(FIND, q="c")]}, ANSWER)
+
+    async def ask():
+        async with anthropic.AsyncAnthropic(base_url=place.session + "/anthropic", api_key=place.key, max_retries=0) as app:
+            async with app.messages.stream(messages=HI, **BASE) as stream:
+                return await stream.get_final_text()
+
+    same(asyncio.run(ask()), "There are 42 teas.")
+    results = place.fakes.seen()[1]["messages"][2]["content"]
+    same([block["type"] for block in results], ["tool_result"] * 3)
+
+
+def retries_join_the_turn(place):
+    """The library gives up waiting and sends the request again: no call runs twice, and no round is asked for twice."""
+    place.fakes.script("anthropic", {**FOUND, "delay_ms": 1200}, ANSWER)
+    same(whole(client(place, retries=3, timeout=0.8)).content[0].text, "There are 42 teas.")
+    same(len(place.fakes.seen()), 2)
+
+
+def user(content):
+    return {"role": "user", "content": content}
+
+
+def threads(place):
+    """A conversation that is held at the board: each request has only what is new, and the provider gets everything."""
+    place.fakes.script("anthropic", {"thinking": "hm", **FOUND}, ANSWER, {"text": "Yes."}, {"calls": [call("weather", city="Oslo"), call(FIND, q="milk")]}, {"text": "Rain."})
+    thread = client(place).beta.messages.thread(tools=[WEATHER], system="Be kind", **BASE)
+    same(thread.send(user("hi")).content[-1].text, "There are 42 teas.")
+    same(thread.send(user("Sure?")).content[0].text, "Yes.")
+    with thread.stream(user("And the weather?")) as stream:
+        reply = stream.get_final_message()
+    same([(block.type, block.name) for block in reply.content], [("tool_use", "weather")])
+    result = {"type": "tool_result", "tool_use_id": reply.content[0].id, "content": "rain"}
+    same(thread.send(user([result])).content[0].text, "Rain.")
+    seen = place.fakes.seen()
+    assert all("thread" not in body for body in seen), seen
+    assert all(body["system"] == seen[0]["system"] and body["tools"][0] == seen[0]["tools"][0] for body in seen), seen
+    same([message["role"] for message in seen[4]["messages"]], ["user", "assistant", "user", "assistant", "user", "assistant", "user", "assistant", "user"])
+    same({block["tool_use_id"] for block in seen[4]["messages"][-1]["content"]}, {block["id"] for block in seen[4]["messages"][-2]["content"]})
+
+
 def tool_runner(place):
-    """The tool runner begins with a thread; told that there are none, it sends the whole conversation itself."""
+    """The tool runner keeps its conversation in a thread."""
 
     @anthropic.beta_tool
     def weather(city: str) -> str:
@@ -148,4 +205,4 @@ def keys(place):
 
 
 if __name__ == "__main__":
-    run([as_direct, calls_are_shown_on_request, own_tools_come_back, both_in_one_round, hidden_rounds_are_put_back, errors, tool_runner, counts_tokens_with_the_tools, keys])
+    run([as_direct, calls_are_shown_on_request, own_tools_come_back, both_in_one_round, hidden_rounds_are_put_back, errors, parses_formats, async_and_parallel, retries_join_the_turn, threads, tool_runner, counts_tokens_with_the_tools, keys])

@@ -3,6 +3,7 @@
     google_app.py BOARD KEY FAKES [CASE]
 """
 
+import asyncio
 import json
 
 from google import genai
@@ -103,10 +104,53 @@ def errors(place):
         raise AssertionError("no error")
 
 
+def errors_in_the_stream(place):
+    place.fakes.script("gemini", FOUND, {"text": "There", "error_event": {"kind": "INTERNAL", "message": "broken"}})
+    try:
+        text_streamed(client(place))
+    except genai_errors.APIError as error:
+        assert "broken" in str(error), error
+    else:
+        raise AssertionError("no error")
+
+
+def async_and_parallel(place):
+    place.fakes.script("gemini", {"calls": [call(FIND, q="a"), call(FIND, q="b"), call(FIND, q="c")]}, ANSWER)
+
+    async def ask():
+        chunks = await client(place).aio.models.generate_content_stream(model=MODEL, contents="hi")
+        return "".join([chunk.text or "" async for chunk in chunks])
+
+    same(asyncio.run(ask()), "There are 42 teas.")
+    same([len(content["parts"]) for content in place.fakes.seen()[1]["contents"]], [1, 3, 3])
+
+
+def own_tools_come_back(place):
+    step = {"text": "Wait.", "calls": [call("weather", city="Oslo")]}
+    place.fakes.script("gemini", step)
+    expected = plain(whole(direct(place), tools=[WEATHER], automatic_function_calling=NO_LOOP).model_dump())
+    place.fakes.script("gemini", FOUND, step)
+    found = plain(whole(client(place), tools=[WEATHER], automatic_function_calling=NO_LOOP).model_dump())
+    same(found, expected)
+
+
+def counts_tokens_with_the_tools(place):
+    place.fakes.script("gemini")
+    app = client(place)
+    assert app.models.count_tokens(model=MODEL, contents="hi").total_tokens > 0
+    tools = place.fakes.seen()[0]["generateContentRequest"]["tools"]
+    same(tools[0]["functionDeclarations"][0]["name"], FIND)
+
+
+def models(place):
+    app = client(place)
+    assert [model.name for model in app.models.list()], "no models"
+
+
 def json_output(place):
     place.fakes.script("gemini", {"text": "Let me look.", **FOUND}, {"text": '{"city": "Oslo"}'})
     same(whole(client(place), response_mime_type="application/json", response_json_schema=SCHEMA).parsed, {"city": "Oslo"})
 
 
 if __name__ == "__main__":
-    run([as_direct, both_in_one_round, automatic_calls, chats_keep_hidden_rounds, errors, json_output])
+    run([as_direct, both_in_one_round, automatic_calls, own_tools_come_back, async_and_parallel, chats_keep_hidden_rounds, errors, errors_in_the_stream, json_output, counts_tokens_with_the_tools, models])

@@ -12,6 +12,7 @@ const require = createRequire(`${process.env.APPS_NPM}/package.json`);
 const load = async (name) => (await import(pathToFileURL(require.resolve(name)))).default;
 const OpenAI = await load("openai");
 const Anthropic = await load("@anthropic-ai/sdk");
+const { jsonSchemaOutputFormat } = require("@anthropic-ai/sdk/helpers/json-schema");
 
 const [board, key, fakes, wanted] = process.argv.slice(2);
 const FIND = "shop__find";
@@ -65,6 +66,48 @@ const cases = {
     const final = await openai().responses.stream({ model: "gpt-5.5", input: "hi" }).finalResponse();
     same(final.output.map((item) => item.type), ["mcp_call", "message"]);
     same(final.output_text, ANSWER.text);
+  },
+  async responses_run_own_tools_beside() {
+    await script("openai", BOTH, ANSWER);
+    const tools = [{ type: "function", name: "weather", parameters: SCHEMA, strict: false }];
+    const base = { model: "gpt-5.5", tools, store: false };
+    const first = await openai().responses.create({ ...base, input: HI });
+    const own = first.output.filter((item) => item.type === "function_call");
+    same(own.map((item) => item.name), ["weather"]);
+    const results = own.map((item) => ({ type: "function_call_output", call_id: item.call_id, output: "rain" }));
+    const second = await openai().responses.stream({ ...base, input: [...HI, ...first.output, ...results] }).finalResponse();
+    same(second.output_text, ANSWER.text);
+    const kinds = (await seen())[1].input.map((item) => item.type ?? "message");
+    same(kinds.filter((kind) => kind.startsWith("function_call")).sort(), ["function_call", "function_call", "function_call_output", "function_call_output"]);
+  },
+  async formats_are_parsed() {
+    const steps = [{ text: "Let me look.", ...FOUND }, { text: '{"city":"Oslo"}' }];
+    const format = { type: "json_schema", name: "city", strict: true, schema: SCHEMA };
+    await script("openai", ...steps);
+    const response = await openai().responses.parse({ model: "gpt-5.5", input: "hi", text: { format } });
+    same(JSON.parse(response.output_text), { city: "Oslo" });
+    await script("openai-chat", ...steps);
+    const { type, ...json_schema } = format;
+    const chat = await openai().chat.completions.parse({ model: "llama", messages: HI, response_format: { type, json_schema } });
+    same(JSON.parse(chat.choices[0].message.content), { city: "Oslo" });
+    await script("anthropic", ...steps);
+    const output_config = { format: jsonSchemaOutputFormat(SCHEMA) };
+    const message = await anthropic().messages.parse({ model: "claude-opus-5-5", max_tokens: 100, messages: HI, output_config });
+    same(message.parsed_output, { city: "Oslo" });
+  },
+  async parallel_calls() {
+    const calls = ["a", "b", "c"].map((q) => ({ name: FIND, arguments: { q } }));
+    await script("anthropic", { calls }, ANSWER);
+    const message = await anthropic().messages.create({ model: "claude-opus-5-5", max_tokens: 100, messages: HI });
+    same(message.content.map((block) => block.text), [ANSWER.text]);
+    same((await seen())[1].messages[2].content.map((block) => block.type), ["tool_result", "tool_result", "tool_result"]);
+  },
+  async threads() {
+    await script("anthropic", FOUND, ANSWER, { text: "Yes." });
+    const thread = anthropic().beta.messages.thread({ model: "claude-opus-5-5", max_tokens: 100 });
+    same((await thread.send({ role: "user", content: "hi" })).content[0].text, ANSWER.text);
+    same((await thread.send({ role: "user", content: "Sure?" })).content[0].text, "Yes.");
+    same((await seen())[2].messages.map((message) => message.role), ["user", "assistant", "user", "assistant", "user"]);
   },
   async messages_streamed() {
     await script("anthropic", FOUND, ANSWER);

@@ -303,6 +303,42 @@ def responses_parse_formats(place):
     same(responses_streamed(client(place), text_format=City).output_parsed, City(name="Oslo", people=7))
 
 
+def responses_async_and_parallel(place):
+    place.fakes.script("openai", {"calls": [call(FIND, q="a"), call(FIND, q="b"), call(FIND, q="c")]}, ANSWER)
+
+    async def ask():
+        async with openai.AsyncOpenAI(base_url=place.session + "/openai/v1", api_key=place.key, max_retries=0) as app:
+            async with app.responses.stream(model="gpt-5.5", input="hi") as stream:
+                return await stream.get_final_response()
+
+    final = asyncio.run(ask())
+    same([item.type for item in final.output], ["mcp_call"] * 3 + ["message"])
+    same(final.output_text, "There are 42 teas.")
+
+
+def responses_whole_is_as_streamed(place):
+    steps = [{"thinking": "hm", "text": "Wait.", **FOUND}, ANSWER]
+    found = []
+    for ask in (responses_streamed, lambda app: app.responses.create(model="gpt-5.5", input="hi")):
+        place.fakes.script("openai", *steps)
+        response = ask(client(place))
+        found.append((without_calls(response)[1], [(item["name"], item["output"]) for item in without_calls(response)[2]], response.usage.to_dict()))
+    same(found[0], found[1])
+
+
+def responses_retries_join_the_turn(place):
+    place.fakes.script("openai", {**FOUND, "delay_ms": 1200}, ANSWER)
+    same(client(place, retries=3, timeout=0.8).responses.create(model="gpt-5.5", input="hi").output_text, "There are 42 teas.")
+    same(len(place.fakes.seen()), 2)
+
+
+def responses_count_tokens_with_the_tools(place):
+    place.fakes.script("openai")
+    count = client(place).responses.input_tokens.count(model="gpt-5.5", input="hi")
+    assert count.input_tokens > 0
+    same([tool["name"] for tool in place.fakes.seen()[0]["tools"]][:1], [FIND])
+
+
 def responses_errors(place):
     place.fakes.script("openai", LIMIT)
     try:

@@ -15,13 +15,13 @@ use axum::body::to_bytes;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use super::backend::Backend;
 use super::heard::EventReceiver;
 use super::offered::{ToolOutcome, offered_tools, tool_outcomes};
-use super::service::{BODY_LIMIT, Manner, Route, models_of, play, reply_json, route_of};
+use super::service::{BODY_LIMIT, Manner, Route, counted, models_of, play, reply_json, route_of};
 use super::state::Shared;
 use super::step::Step;
 use crate::own_runtime::serve;
@@ -107,8 +107,8 @@ async fn handle(State(driven): State<Arc<Driven>>, request: Request) -> Response
     let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
     match route_of(&parts) {
         Some(Route::Answer(backend, manner)) => answer(&driven, backend, manner, body).await,
-        Some(Route::CountTokens) => {
-            reply_json(StatusCode::OK, &json!({"input_tokens": bytes.len() / 4}))
+        Some(Route::CountTokens(backend)) => {
+            reply_json(StatusCode::OK, &counted(backend, bytes.len()))
         }
         Some(Route::Models(backend)) => reply_json(StatusCode::OK, &models_of(backend)),
         Some(Route::CodeAssist(_) | Route::Script | Route::Seen | Route::Clear) | None => {

@@ -40,7 +40,7 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
 pub(crate) enum Route {
     /// A model response. Gemini names the model and the streaming mode in the path.
     Answer(Backend, Manner),
-    CountTokens,
+    CountTokens(Backend),
     Models(Backend),
     /// Code Assist, with the path after `/v1internal`.
     CodeAssist(String),
@@ -70,12 +70,12 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response
     };
     match route {
         Route::Answer(backend, manner) => answer(&shared, backend, &manner, &parts, &bytes).await,
-        Route::CountTokens => {
+        Route::CountTokens(backend) => {
             let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
             let mut findings = Findings::default();
-            check_credential(&shared, Backend::Anthropic, &parts, &mut findings);
-            let counted = json!({"input_tokens": bytes.len() / 4});
-            recorded(&shared, Backend::Anthropic, &parts, body, &findings, &counted)
+            check_credential(&shared, backend, &parts, &mut findings);
+            let counted = counted(backend, bytes.len());
+            recorded(&shared, backend, &parts, (body, &bytes), &findings, &counted)
         }
         Route::Models(backend) => reply_json(StatusCode::OK, &models_of(backend)),
         Route::CodeAssist(method) => {
@@ -87,7 +87,7 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response
                 findings.add_with(404, "method", format!("Method not found: {method}"));
                 Value::Null
             });
-            recorded(&shared, Backend::CodeAssist, &parts, body, &findings, &answer)
+            recorded(&shared, Backend::CodeAssist, &parts, (body, &bytes), &findings, &answer)
         }
         Route::Script => match Script::parse(&String::from_utf8_lossy(&bytes)) {
             Ok(script) => {
@@ -113,7 +113,8 @@ pub(crate) fn route_of(parts: &Parts) -> Option<Route> {
         (true, "/backend-api/codex/responses") => return as_said(Backend::ChatGpt),
         (true, "/v1/chat/completions") => return as_said(Backend::Chat),
         (true, "/v1/messages") => return as_said(Backend::Anthropic),
-        (true, "/v1/messages/count_tokens") => return Some(Route::CountTokens),
+        (true, "/v1/messages/count_tokens") => return Some(Route::CountTokens(Backend::Anthropic)),
+        (true, "/v1/responses/input_tokens") => return Some(Route::CountTokens(Backend::OpenAi)),
         (false, "/v1/models") if header_of(parts, "anthropic-version").is_some() => {
             return Some(Route::Models(Backend::Anthropic));
         }
@@ -144,6 +145,7 @@ pub(crate) fn route_of(parts: &Parts) -> Option<Route> {
     match method {
         "streamGenerateContent" => Some(Route::Answer(Backend::Gemini, Manner::Streamed { model })),
         "generateContent" => Some(Route::Answer(Backend::Gemini, Manner::Whole { model })),
+        "countTokens" => Some(Route::CountTokens(Backend::Gemini)),
         _ => None,
     }
 }
@@ -167,7 +169,8 @@ async fn answer(
         findings.add("alt", "The fake streams as events only: add ?alt=sse");
     }
     let heard = heard(backend, manner, &body, parts, &account, &mut findings);
-    let request = seen_request(backend, parts, body.clone(), heard.tools.clone(), &findings);
+    let tools = heard.tools.clone();
+    let request = seen_request(backend, parts, (body.clone(), bytes), tools, &findings);
     shared.record(request, &findings);
     if let Some(refusal) = findings.first() {
         let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::BAD_REQUEST);
@@ -356,6 +359,18 @@ fn check_anthropic_head<'a>(
     key.or(bearer)
 }
 
+/// The number of tokens of a body of this size, as a backend tells it.
+pub(crate) fn counted(backend: Backend, bytes: usize) -> Value {
+    let tokens = bytes / 4;
+    match backend {
+        Backend::Gemini | Backend::CodeAssist => json!({"totalTokens": tokens}),
+        Backend::Anthropic => json!({"input_tokens": tokens}),
+        Backend::OpenAi | Backend::ChatGpt | Backend::Chat => {
+            json!({"object": "response.input_tokens", "input_tokens": tokens})
+        }
+    }
+}
+
 pub(crate) fn models_of(backend: Backend) -> Value {
     match backend {
         Backend::OpenAi | Backend::Chat => json!({"object": "list", "data": [
@@ -398,7 +413,7 @@ fn recorded(
     shared: &Shared,
     backend: Backend,
     parts: &Parts,
-    body: Value,
+    body: (Value, &Bytes),
     findings: &Findings,
     answer: &Value,
 ) -> Response {
@@ -415,7 +430,7 @@ fn recorded(
 fn seen_request(
     backend: Backend,
     parts: &Parts,
-    body: Value,
+    (body, bytes): (Value, &Bytes),
     tools: Vec<String>,
     findings: &Findings,
 ) -> ModelRequest {
@@ -428,6 +443,7 @@ fn seen_request(
         path: parts.uri.to_string(),
         headers: headers.collect(),
         body,
+        text: String::from_utf8_lossy(bytes).into_owned(),
         tools,
         refusal: findings.first().map(|refusal| refusal.message.clone()),
     }

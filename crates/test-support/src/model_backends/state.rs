@@ -25,6 +25,8 @@ pub struct ModelRequest {
     /// Header names are in lower case.
     pub headers: BTreeMap<String, String>,
     pub body: Value,
+    /// The body as it was sent.
+    pub text: String,
     /// The names of the tools that are offered at the end of this conversation.
     pub tools: Vec<String>,
     /// The error message of the response, if it was refused.
