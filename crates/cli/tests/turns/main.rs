@@ -2,12 +2,15 @@
 //! backend has found a violation, and the stored conversation is valid.
 #![expect(clippy::unwrap_used, reason = "tests, and what they are made of")]
 
+mod app;
 mod apps;
 mod bad_input;
 mod calls;
+mod injection;
 mod lab;
 mod official;
 mod overlays;
+mod prompt_cache;
 mod react;
 mod restarts;
 mod switching;
