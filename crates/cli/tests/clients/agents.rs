@@ -1,9 +1,10 @@
 //! Agent programs (codex, claude, gemini), run whole and headless, with Switchboard as their only MCP server and the
 //! test as their model: what the model is offered, and what it gets back for its calls.
 //!
-//! Each is connected by `switchboard connect --write`, over HTTP and over standard input and output. No test leaves
-//! a process behind.
+//! Each is connected by `switchboard connect --write`, over HTTP and over standard input and output. In `apps` it knows no
+//! MCP server, and the board is its model. No test leaves a process behind.
 
+mod apps;
 mod board_restarts;
 mod conversation;
 mod gate;

@@ -38,7 +38,19 @@ impl Conversation {
 
     pub(crate) async fn linked(agent: Agent, home: &Home, link: &Link) -> Self {
         let model = DrivenModel::start().await;
-        let running = Running::start(agent, home, link, &model.root_url());
+        let address = model.root_url();
+        Self::with_model(agent, home, link, model, &address)
+    }
+
+    /// With a model that the agent reaches at this address.
+    pub(crate) fn with_model(
+        agent: Agent,
+        home: &Home,
+        link: &Link,
+        model: DrivenModel,
+        address: &str,
+    ) -> Self {
+        let running = Running::start(agent, home, link, address);
         Self { agent, model, running, _serve: None }
     }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use switchboard_test_support::{peers, wait_until};
 use tokio::process::{Child, Command};
 
@@ -31,6 +31,8 @@ pub(crate) enum Link {
     OwnBoard,
     /// It starts `stdio --url`, which leads to a running board.
     Bridge(String),
+    /// Only as its model: it knows no MCP server.
+    AsModel,
 }
 
 impl Agent {
@@ -61,7 +63,26 @@ impl Agent {
         }
     }
 
-    fn command(self, model: &str) -> Command {
+    /// The path below the board's address where its model is, and the provider behind it.
+    pub(crate) fn model_at_board(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Codex => ("/openai", "openai"),
+            Self::Claude => ("/anthropic", "anthropic"),
+            Self::Gemini => ("/gemini", "gemini"),
+        }
+    }
+
+    /// Its own tool for reading a file, with the arguments for this one.
+    pub(crate) fn reader(self, file: &Path) -> (&'static str, Value) {
+        let file = file.to_str().unwrap();
+        match self {
+            Self::Codex => ("exec_command", json!({"cmd": format!("cat {file}")})),
+            Self::Claude => ("Read", json!({"file_path": file})),
+            Self::Gemini => ("read_file", json!({"file_path": file})),
+        }
+    }
+
+    fn command(self, link: &Link, model: &str) -> Command {
         let program = match self {
             Self::Codex => "codex",
             Self::Claude => "claude",
@@ -72,11 +93,19 @@ impl Agent {
         match self {
             Self::Codex => {
                 command.args(["exec", "--skip-git-repo-check"]).env("FAKE_API_KEY", "dummy");
+                if matches!(link, Link::AsModel) {
+                    // Its sandbox needs programs that a machine may lack; here it only reads a file.
+                    command.args(["--sandbox", "danger-full-access"]);
+                }
             }
             Self::Claude => {
+                if !matches!(link, Link::AsModel) {
+                    command
+                        .args(["--mcp-config", ".mcp.json", "--strict-mcp-config"])
+                        .args(["--allowedTools", "mcp__switchboard"]);
+                }
                 command
-                    .args(["--mcp-config", ".mcp.json", "--strict-mcp-config"])
-                    .args(["--allowedTools", "mcp__switchboard", "-p"])
+                    .arg("-p")
                     .env("ANTHROPIC_BASE_URL", model)
                     .env("ANTHROPIC_API_KEY", "dummy")
                     .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
@@ -128,7 +157,8 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Writes the entry with `switchboard connect --write`, as a user does, and starts the agent.
+    /// Writes the entry with `switchboard connect --write`, as a user does, and starts the agent. `model` is the address of its
+    /// model, without the version.
     pub(crate) fn start(agent: Agent, home: &Home, link: &Link, model: &str) -> Self {
         let directory = home.path().join("agent");
         let work = directory.join("work");
@@ -143,7 +173,7 @@ impl Running {
         let path = std::env::var("PATH").unwrap();
         let file = |name| Stdio::from(std::fs::File::create(directory.join(name)).unwrap());
         let child = agent
-            .command(model)
+            .command(link, model)
             .env("PATH", format!("{}:{path}", node.parent().unwrap().display()))
             .envs([("HOME", &directory), ("TMPDIR", &directory)])
             .env("HTTPS_PROXY", DEAD_PROXY)
@@ -199,6 +229,7 @@ fn connect(agent: Agent, home: &Home, link: &Link, directory: &Path, work: &Path
         Link::Http(url) => vec!["--url", url],
         Link::OwnBoard => own.to_vec(),
         Link::Bridge(url) => vec!["--stdio", "--url", url],
+        Link::AsModel => return,
     };
     let mut command = home.command(&[&["connect", agent.client(), "--write"], &reach[..]].concat());
     let output = command.env("HOME", directory).current_dir(work).output().unwrap();
