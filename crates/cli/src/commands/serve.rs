@@ -56,10 +56,10 @@ pub(crate) async fn run(
     let tasks = TaskTracker::new();
     let asked = stop_on_signals(&tasks)?;
     let is_wide = !is_loopback(&wanted.listen);
-    let Some(entry) = enter(globals, &plan, wanted.listen, &asked).await? else {
+    let Some(entrance) = enter(globals, &plan, wanted.listen, &asked).await? else {
         return Ok(ExitCode::SUCCESS);
     };
-    let Entry { store, gatekeeper, tls, listener } = entry;
+    let Entrance { store, gatekeeper, tls, listener } = entrance;
     let address = listener.local_addr().map_err(|error| Failure::start(error.to_string()))?;
     let stop = CancellationToken::new();
     let exposure = wanted.exposure.rule();
@@ -120,7 +120,7 @@ pub(crate) async fn run(
 }
 
 /// What requests need before there is a board.
-struct Entry {
+struct Entrance {
     store: Store,
     gatekeeper: Arc<Gatekeeper>,
     tls: Option<Arc<ServerCertificate>>,
@@ -133,7 +133,7 @@ async fn enter(
     plan: &Plan,
     address: SocketAddr,
     asked: &CancellationToken,
-) -> Result<Option<Entry>, Failure> {
+) -> Result<Option<Entrance>, Failure> {
     let tls = plan.tls.as_ref().map(certificate).transpose()?;
     let opened = open_store_of_board(globals, &plan.store, address, tls.clone(), asked).await?;
     let Some(OpenedStore { store, listener }) = opened else { return Ok(None) };
@@ -142,7 +142,7 @@ async fn enter(
     protect_sign_ins(plan, &store, is_wide)?;
     find_sign_in_pages(plan, is_wide)?;
     let listener = listen(address, listener, &gatekeeper).await?;
-    Ok(Some(Entry { store, gatekeeper, tls, listener }))
+    Ok(Some(Entrance { store, gatekeeper, tls, listener }))
 }
 
 fn metrics_of_this_version() -> MetricsPage {
