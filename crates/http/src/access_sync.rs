@@ -21,14 +21,10 @@ pub(crate) async fn watch_access(shared: Shared) {
     interval.reset();
     let mut versions = gatekeeper.access_versions();
     let mut plans: Option<watch::Receiver<u64>> = None;
-    // An outage is told once.
-    let mut has_failed = false;
     loop {
         tokio::select! {
             _ = interval.tick() => {
-                let read = gatekeeper.refresh().await;
-                let had_failed = std::mem::replace(&mut has_failed, read.is_err());
-                if let (Err(error), false) = (read, had_failed) {
+                if let Err(error) = gatekeeper.refresh().await {
                     tracing::error!(%error, "the API keys could not be read; those that were read before remain valid");
                 }
                 leases.check(&gatekeeper).await;
