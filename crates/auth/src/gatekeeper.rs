@@ -6,8 +6,8 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use http::{HeaderMap, HeaderName};
 use serde_json::Value;
-use switchboard_store::Store;
-use tokio::sync::{Semaphore, watch};
+use switchboard_store::{HintNotice, Store};
+use tokio::sync::{Semaphore, broadcast, watch};
 
 use crate::credential::{self, Credential};
 use crate::jwt::Tokens;
@@ -124,6 +124,11 @@ impl Gatekeeper {
         if self.tokens.as_ref().is_some_and(|tokens| tokens.set_grants(grants)) {
             self.access_version.send_modify(|version| *version += 1);
         }
+    }
+
+    /// What other boards of the same store say. After a change of the keys, [`Gatekeeper::refresh`] has to be called.
+    pub fn notices(&self) -> broadcast::Receiver<HintNotice> {
+        self.store.hints().subscribe()
     }
 
     /// Reads the API keys again, records which ones were used, and fetches the issuer's keys if they are old. Call it after

@@ -259,7 +259,7 @@ impl From<SessionError> for Failure {
         let kind = match &error {
             SessionError::Unknown(_) => "unknown_session",
             SessionError::Taken(_) => "session_exists",
-            SessionError::Stale { .. } => "stale_revision",
+            SessionError::Stale { .. } | SessionError::Contended => "stale_revision",
             SessionError::TooMany => "too_many_sessions",
             SessionError::BadName(_) | SessionError::Refused(_) | SessionError::Invalid { .. } => {
                 "bad_request"

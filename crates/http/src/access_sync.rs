@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use switchboard_auth::Gatekeeper;
 use switchboard_sessions::SessionService;
-use tokio::sync::watch;
+use switchboard_store::{HintNotice, HintTopic};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{broadcast, watch};
 
 use crate::board_place::StartedParts;
 use crate::server_state::Shared;
@@ -12,7 +14,7 @@ use crate::server_state::Shared;
 /// How often API keys are read from the store.
 const READ_KEYS_EVERY: Duration = Duration::from_secs(2);
 
-/// Reads the keys at intervals, so that a revoked key stops working within seconds and its event streams end. Sessions
+/// Reads the keys at intervals and when another board has changed one, so that a revoked key stops working within seconds and its event streams end. Sessions
 /// follow each change of what their owners may use.
 pub(crate) async fn watch_access(shared: Shared) {
     let (gatekeeper, leases) = (shared.gatekeeper.clone(), shared.leases.clone());
@@ -21,12 +23,15 @@ pub(crate) async fn watch_access(shared: Shared) {
     interval.reset();
     let mut versions = gatekeeper.access_versions();
     let mut plans: Option<watch::Receiver<u64>> = None;
+    let mut notices = gatekeeper.notices();
     loop {
         tokio::select! {
+            () = key_changed(&mut notices) => {
+                read_keys(&gatekeeper).await;
+                leases.check(&gatekeeper).await;
+            }
             _ = interval.tick() => {
-                if let Err(error) = gatekeeper.refresh().await {
-                    tracing::error!(%error, "the API keys could not be read; those that were read before remain valid");
-                }
+                read_keys(&gatekeeper).await;
                 leases.check(&gatekeeper).await;
                 if let Some(board) = shared.board.board() {
                     board.close_gone_owners();
@@ -43,6 +48,23 @@ pub(crate) async fn watch_access(shared: Shared) {
                 }
             }
             () = changed(&mut plans) => shared.grants.apply(&shared.board, &gatekeeper),
+        }
+    }
+}
+
+async fn read_keys(gatekeeper: &Gatekeeper) {
+    if let Err(error) = gatekeeper.refresh().await {
+        tracing::error!(%error, "the API keys could not be read; those that were read before remain valid");
+    }
+}
+
+/// Completes when another board says that it changed a key. What it does not say, or says in vain, the interval notices.
+async fn key_changed(notices: &mut broadcast::Receiver<HintNotice>) {
+    loop {
+        match notices.recv().await {
+            Ok(HintNotice::Hint(hint)) if hint.topic == HintTopic::Keys => return,
+            Ok(_) | Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => return std::future::pending().await,
         }
     }
 }

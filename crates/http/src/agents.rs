@@ -139,6 +139,7 @@ pub(crate) async fn find(
         | SessionError::BadName(_)
         | SessionError::TooMany
         | SessionError::Stale { .. }
+        | SessionError::Contended
         | SessionError::Refused(_)
         | SessionError::Invalid { .. } => {
             let detail = format!("there is no agent '{name}'");

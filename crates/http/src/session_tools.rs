@@ -233,7 +233,7 @@ pub(crate) async fn call(
     FromPath(ToolOfSession { id, tool }): FromPath<ToolOfSession>,
     FromBody(body): FromBody<SessionCallBody>,
 ) -> Result<Json<CallView>, ProblemResponse> {
-    let meant = asker.session(&id).await?;
+    let meant = asker.session_to_call(&id).await?;
     let caller = meant.principal.caller(Face::Http);
     let called = session_call::call(&meant.sessions, &meant.session, tool, body, caller).await;
     called.map(Json).map_err(ProblemResponse)

@@ -523,8 +523,15 @@ impl axum::extract::FromRequestParts<Shared> for Asker {
 }
 
 impl Asker {
-    /// The session of this id.
+    /// The session of this id in its newest state.
     pub(crate) async fn session(self, id: &str) -> Result<SessionPath, ProblemResponse> {
+        let meant = self.session_to_call(id).await?;
+        meant.sessions.newest(&meant.session).await?;
+        Ok(meant)
+    }
+
+    /// The session of this id in a state that may be a second old.
+    pub(crate) async fn session_to_call(self, id: &str) -> Result<SessionPath, ProblemResponse> {
         self.sessions.note_access(&self.principal.id, &self.principal.access);
         let session = self.sessions.session(id, owner(&self.principal)).await?;
         let principal = self.principal;
@@ -583,7 +590,9 @@ impl From<SessionError> for ProblemResponse {
         let (kind, status) = match &error {
             SessionError::Unknown(_) => ("unknown_session", StatusCode::NOT_FOUND),
             SessionError::Taken(_) => ("session_exists", StatusCode::CONFLICT),
-            SessionError::Stale { .. } => ("stale_revision", StatusCode::CONFLICT),
+            SessionError::Stale { .. } | SessionError::Contended => {
+                ("stale_revision", StatusCode::CONFLICT)
+            }
             SessionError::BadName(_) | SessionError::Refused(_) | SessionError::Invalid { .. } => {
                 ("bad_request", StatusCode::UNPROCESSABLE_ENTITY)
             }
@@ -597,6 +606,7 @@ impl From<SessionError> for ProblemResponse {
             SessionError::Unknown(_)
             | SessionError::Taken(_)
             | SessionError::Stale { .. }
+            | SessionError::Contended
             | SessionError::Refused(_)
             | SessionError::TooMany
             | SessionError::Store(_) => Vec::new(),

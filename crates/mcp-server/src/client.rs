@@ -63,6 +63,8 @@ struct ClientState {
     seen_lists: SeenLists,
     /// Whether the client has received any list since it connected.
     has_listed: bool,
+    /// Whether the client is known to be in the store.
+    is_stored: bool,
     seen: Instant,
 }
 
@@ -87,6 +89,7 @@ impl Client {
         seen_lists: SeenLists,
         remembered: Option<Remembered>,
     ) -> Arc<Self> {
+        let is_stored = remembered.is_some();
         let remembered = remembered.unwrap_or_else(|| Remembered {
             log_level: None,
             subscriptions: BTreeSet::new(),
@@ -117,6 +120,7 @@ impl Client {
                 access: principal.access.clone(),
                 seen_lists,
                 has_listed: false,
+                is_stored,
                 seen: Instant::now(),
             }),
         })
@@ -312,6 +316,28 @@ impl Client {
         if let Some(token) = self.state().running.get(id) {
             token.cancel();
         }
+    }
+
+    /// Notes that the client is in the store.
+    pub(crate) fn note_stored(&self) {
+        self.state().is_stored = true;
+    }
+
+    pub(crate) fn is_stored(&self) -> bool {
+        self.state().is_stored
+    }
+
+    /// Takes what another board has stored. Returns whether the subscriptions are others than before.
+    pub(crate) fn follow(
+        &self,
+        log_level: Option<LogLevel>,
+        subscriptions: BTreeSet<String>,
+    ) -> bool {
+        let mut state = self.state();
+        state.log_level = log_level.or(state.log_level);
+        let has_changed = state.subscriptions != subscriptions;
+        state.subscriptions = subscriptions;
+        has_changed
     }
 
     pub(crate) fn log_level(&self) -> Option<LogLevel> {

@@ -34,6 +34,8 @@ const SEAL: &str = "gateway.request_state";
 
 /// The MCP server of a board. It serves the board's sessions to clients of both protocol eras.
 pub struct Gateway {
+    /// For tasks that are begun by a notice.
+    pub(crate) this: Weak<Self>,
     pub(crate) board: Arc<Board>,
     pub(crate) service: Arc<SessionService>,
     pub(crate) clients: Mutex<HashMap<Arc<str>, Arc<Client>>>,
@@ -64,7 +66,8 @@ impl std::fmt::Debug for Gateway {
 impl Gateway {
     /// Starts serving the sessions of a board to MCP clients, until [`Gateway::shutdown`].
     pub fn start(service: Arc<SessionService>) -> Arc<Self> {
-        let gateway = Arc::new(Self {
+        let gateway = Arc::new_cyclic(|this: &Weak<Self>| Self {
+            this: this.clone(),
             board: service.board().clone(),
             clients: Mutex::default(),
             listeners: Listeners::default(),
@@ -139,7 +142,7 @@ impl Gateway {
             self.drop_client(client);
             self.service.release_session(&client.session).await;
         } else {
-            self.sessions().writes.delete_client(&client.id).await?;
+            self.sessions().writes.delete_client(&client.id, &client.session).await?;
             self.drop_client(client);
         }
         Ok(())
@@ -352,6 +355,10 @@ impl SessionObserver for Gateway {
         self.update_servers_soon();
     }
 
+    fn session_followed(&self, session: &Arc<Session>) {
+        self.follow_clients_of(session);
+    }
+
     fn clients_of(&self, session: &Arc<Session>) -> Vec<String> {
         let clients = self.clients();
         let of_it = clients.values().filter(|client| Arc::ptr_eq(&client.session, session));
@@ -439,7 +446,12 @@ impl Gateway {
         };
         let clients = || self.clients().values().cloned().collect::<Vec<_>>();
         for client in clients().iter().filter(|client| unused(client) >= idle) {
-            self.expire(client, || unused(client) >= idle).await;
+            // It may be active at another board. The store forgets it when no board has seen it.
+            if self.board.store().is_shared() {
+                self.let_go(client);
+            } else {
+                self.expire(client, || unused(client) >= idle).await;
+            }
         }
         let now = Instant::now();
         let mut round = self.sessions().writes.begin_round(idle);
@@ -487,8 +499,16 @@ impl Gateway {
         self.drop_client(client);
     }
 
+    /// Ends what this board has of a client, which may be active at another board.
+    fn let_go(&self, client: &Client) {
+        if client.session.kind == SessionKind::Client {
+            self.board.end_session(&client.session.id);
+        }
+        self.drop_client(client);
+    }
+
     /// Removes a client from memory and closes its streams.
-    fn drop_client(&self, client: &Client) {
+    pub(crate) fn drop_client(&self, client: &Client) {
         self.clients().remove(&client.id);
         client.end();
         if !client.subscriptions().is_empty() {

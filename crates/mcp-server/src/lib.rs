@@ -8,6 +8,7 @@ mod agent_endpoint;
 mod body;
 mod client;
 mod connection_config;
+mod follow_clients;
 mod gateway;
 mod http_answer;
 mod http_endpoint;

@@ -10,7 +10,7 @@ use switchboard_protocol::{
     with_members,
 };
 use switchboard_runtime::ListKind;
-use switchboard_sessions::{Reached, is_listed};
+use switchboard_sessions::{Reached, Session, is_listed};
 use switchboard_view::{Entry, Found, ListEra, View, not_enabled, unknown_tool};
 
 use crate::gateway::Gateway;
@@ -68,6 +68,11 @@ impl Gateway {
         request: Incoming<'_>,
     ) -> Dispatch {
         let era = context.era();
+        if let Some(session) = &context.session
+            && let Err(ended) = self.bring_up(session, request.method).await
+        {
+            return ended;
+        }
         match (request.method, era) {
             ("tools/list", _) => {
                 let view = &self.service.view_of(&context.scope, context.session.as_ref()).view;
@@ -117,6 +122,21 @@ impl Gateway {
                 Dispatch::now(Outcome::Error { status: 404, error })
             }
         }
+    }
+
+    /// Brings a session to a state that is new enough for a request: for a call a second may have passed, and everything
+    /// else that lists or refuses something needs the newest. The error is the response if the session has ended.
+    async fn bring_up(&self, session: &Arc<Session>, method: &str) -> Result<(), Dispatch> {
+        let brought = match method {
+            "ping" | "logging/setLevel" => return Ok(()),
+            "tools/call" => self.service.recent(session).await,
+            _ => self.service.newest(session).await,
+        };
+        brought.map_err(|_ended| {
+            let message = "the session has ended";
+            let error = ErrorBody::new(code::LEGACY_SERVER_ERROR, message);
+            Dispatch::now(Outcome::Error { status: 404, error })
+        })
     }
 
     async fn tools_call(
@@ -379,6 +399,7 @@ impl Gateway {
             let message = format!("`level` must be one of {}", LogLevel::words());
             return Dispatch::error(code::INVALID_PARAMS, message);
         };
+        self.follow_client(client).await;
         let before = client.log_level();
         client.set_log_level(level);
         if let Err(failure) = self.sessions().writes.put_client(snapshot_of(client)).await {
@@ -402,6 +423,7 @@ impl Gateway {
         if is_wanted && server.is_none() {
             return Dispatch::now(not_found(context.era(), &uri));
         }
+        self.follow_client(client).await;
         let has_changed = client.is_subscribed(&uri) != is_wanted;
         if !client.subscribe(&uri, is_wanted) {
             return Dispatch::error(code::INVALID_PARAMS, "the client has too many subscriptions");

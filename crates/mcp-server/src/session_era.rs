@@ -17,10 +17,9 @@ use crate::client::{Client, Remembered};
 use crate::gateway::Gateway;
 use crate::instructions::instructions;
 use crate::list_changed::SeenLists;
-use crate::log_level::LogLevel;
 use crate::methods;
 use crate::request_context::RequestContext;
-use crate::stored_client::snapshot_of;
+use crate::stored_client::{remembered, snapshot_of};
 
 /// Whether a client that is looked up goes on with its session or ends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,7 +126,10 @@ impl Gateway {
                 Ok(())
             }
             Err(Some(error)) => Err(error),
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                client.note_stored();
+                Ok(())
+            }
         }
     }
 
@@ -167,6 +169,8 @@ impl Gateway {
         match present {
             Some(client) if *client.owner == *principal.id => {
                 client.set_access(&principal.access);
+                // It may have ended at another board.
+                self.service.recent(&client.session).await.map_err(|_| NoClient::Unknown)?;
                 Ok(client)
             }
             Some(_) => Err(NoClient::Unknown),
@@ -239,9 +243,10 @@ impl Gateway {
         self.board.snapshot().check_scope(&scope).ok()?;
         let granted = self.service.scope_for(&scope, Some(&session), &principal.access);
         let seen = self.seen_lists(&granted, Some(&session));
+        let (log_level, subscriptions) = remembered(stored)?;
         let remembered = Remembered {
-            log_level: state.get("logLevel").and_then(Value::as_str).and_then(LogLevel::read),
-            subscriptions: texts(state.get("subscriptions")).into_iter().collect(),
+            log_level,
+            subscriptions,
             owed: seen
                 .since_fingerprint(state.get("seen").and_then(Value::as_str).unwrap_or_default()),
         };
@@ -287,9 +292,4 @@ pub(crate) fn context_of(
         log_level: client.log_level(),
         can_stream,
     }
-}
-
-fn texts(list: Option<&Value>) -> Vec<String> {
-    let items = list.and_then(Value::as_array).into_iter().flatten();
-    items.filter_map(Value::as_str).map(str::to_owned).collect()
 }

@@ -58,7 +58,14 @@ impl SessionService {
         let scope = self.scope_for(scope, Some(session), &call.caller.access);
         let cached = if call.seen.is_some() {
             // The model chose from `seen`: servers need not list their tools again.
-            self.view_of(&scope, Some(session))
+            let cached = self.view_of(&scope, Some(session));
+            if matches!(cached.view.find(&call.tool), Found::Tool(_)) {
+                cached
+            } else {
+                // A session that has ended refuses by what it saw last.
+                let _ended = self.newest(session).await;
+                self.view_of(&scope, Some(session))
+            }
         } else {
             let is_known = |view: &View| {
                 is_listed(view, &call.tool) || written_by_people(view, &call.tool).is_some()

@@ -14,6 +14,8 @@ pub enum SessionError {
         expected: u64,
         current: u64,
     },
+    /// Other boards changed the session at the same time, again and again. Nothing was changed.
+    Contended,
     /// The change is invalid, for example because it names a toolset that does not exist.
     Refused(String),
     /// One value of the change is invalid.
@@ -39,6 +41,9 @@ impl std::fmt::Display for SessionError {
             Self::Stale { expected, current } => write!(
                 f,
                 "the tools of this session are at revision {current}, not {expected}: read them again, then repeat the change"
+            ),
+            Self::Contended => f.write_str(
+                "other boards changed this session at the same time, and nothing was changed: repeat the change",
             ),
             Self::Refused(reason) | Self::Invalid { reason, .. } => f.write_str(reason),
             Self::Store(failure) => failure.fmt(f),

@@ -35,6 +35,10 @@ impl SessionService {
             // Invalid servers are refused before anything is created.
             server.as_ref().map(|server| attached(name, server)).transpose()?;
         }
+        if let Some(held) = name.and_then(|name| self.sessions.in_memory(name)) {
+            // If it has ended at another board, its name is free.
+            let _ended = self.newest(&held).await;
+        }
         let session = self.sessions.create(name, owner, limit, change).await?;
         if let Err(error) = self.attach(&session.id, &servers).await {
             if let Err(error) = self.end_session(&session).await {
@@ -63,7 +67,9 @@ impl SessionService {
             }
             self.wait_for_servers(id).await;
         }
-        self.sessions.of(id, owner).await
+        let session = self.sessions.of(id, owner).await?;
+        self.recent(&session).await?;
+        Ok(session)
     }
 
     /// Changes a session atomically and notifies the observers. Returns when the servers that the change attaches have
@@ -76,9 +82,18 @@ impl SessionService {
         wait: Duration,
     ) -> Result<(), SessionError> {
         let servers = change.own_servers.clone();
+        self.newest(session).await?;
         let before = session.now().draft.servers;
         self.attach(&session.id, &servers).await?;
-        if let Err(error) = self.sessions.change(session, expected, change).await {
+        let mut attempts = 0;
+        let changed = loop {
+            match self.sessions.change(session, expected, change.clone()).await {
+                Err(SessionError::Contended)
+                    if self.may_try_again(session, &mut attempts).await? => {}
+                done => break done,
+            }
+        };
+        if let Err(error) = changed {
             self.put_back(session, &servers, &before).await;
             return Err(error);
         }
@@ -143,7 +158,7 @@ impl SessionService {
     }
 
     /// Connects the servers that a session attaches.
-    async fn attach(
+    pub(crate) async fn attach(
         &self,
         session: &str,
         servers: &BTreeMap<String, Option<OwnServer>>,
@@ -178,7 +193,7 @@ impl SessionService {
     }
 
     /// Waits until the servers of a session have connected or failed, for at most `WAIT_FOR_SERVERS`.
-    async fn wait_for_servers(&self, session: &str) {
+    pub(crate) async fn wait_for_servers(&self, session: &str) {
         let settled = self.board.attached_settled(session, |_| true);
         if tokio::time::timeout(WAIT_FOR_SERVERS, settled).await.is_err() {
             tracing::debug!("servers of a session take long");

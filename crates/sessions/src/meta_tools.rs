@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use switchboard_runtime::CachedView;
 use switchboard_view::{ListEra, MetaTool, Scope, Switched, View};
 
+use crate::error::SessionError;
 use crate::service::SessionService;
 use crate::session::Session;
 
@@ -105,9 +106,17 @@ impl SessionService {
             switched.message = NO_SESSION.into();
             return Ok(view.switched_text(&switched, definitions));
         };
-        let switched =
-            self.sessions.switch(session, caller.scope, |view| decide(view, arguments)).await;
-        let switched = switched.map_err(|error| error.to_string())?;
+        let decide = |view: &View| decide(view, arguments);
+        let described = |error: SessionError| error.to_string();
+        self.newest(session).await.map_err(described)?;
+        let mut attempts = 0;
+        let switched = loop {
+            match self.sessions.switch(session, caller.scope, decide).await {
+                Err(SessionError::Contended)
+                    if self.may_try_again(session, &mut attempts).await.map_err(described)? => {}
+                done => break done.map_err(described)?,
+            }
+        };
         self.session_changed(session);
         Ok(view.switched_text(&switched, definitions))
     }

@@ -34,6 +34,9 @@ pub trait SessionObserver: Send + Sync {
     /// A session has been changed.
     fn session_changed(&self, session: &Arc<Session>);
 
+    /// A session was brought to what another board has stored. Its stored clients may have changed, too.
+    fn session_followed(&self, session: &Arc<Session>);
+
     /// The ids of the stored clients that end together with a session.
     fn clients_of(&self, session: &Arc<Session>) -> Vec<String>;
 
@@ -84,6 +87,7 @@ impl SessionService {
         }
         service.tasks.spawn(follow(service.clone()));
         service.tasks.spawn(sweep(service.clone()));
+        service.tasks.spawn(service.clone().follow_store());
         service
     }
 
@@ -258,6 +262,12 @@ impl SessionService {
     pub fn session_changed(&self, session: &Arc<Session>) {
         for observer in self.observers() {
             observer.session_changed(session);
+        }
+    }
+
+    pub(crate) fn session_followed(&self, session: &Arc<Session>) {
+        for observer in self.observers() {
+            observer.session_followed(session);
         }
     }
 

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use switchboard_model::{AccessRules, Secret, ToolStrategy};
-use switchboard_store::StoreFailure;
+use switchboard_store::{SessionVersion, StoreFailure};
 use switchboard_view::{Difference, Past, Scope, Selection, View};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::Instant;
 
 use crate::error::SessionError;
 use crate::owner_access::OwnerAccess;
@@ -109,6 +110,8 @@ impl Cause {
 pub struct Step {
     /// The revision after the step.
     pub revision: u64,
+    /// The revision before it. It is not always one less: other boards that share the session may have taken steps.
+    after: u64,
     pub cause: Cause,
     pub difference: Arc<Difference>,
     pub at_ms: i64,
@@ -123,6 +126,8 @@ pub struct SessionState {
     pub cached: Arc<CachedView>,
     pub revision: u64,
     pub updated_at_ms: i64,
+    /// The version of the stored row that the state follows; 0 if the session is not stored yet.
+    pub(crate) version: u64,
 }
 
 /// A session: of a chat, of a connected MCP client, or shared by the holders of a credential.
@@ -154,6 +159,12 @@ struct SessionInner {
     revision: u64,
     updated_at_ms: i64,
     steps: VecDeque<Step>,
+    /// The version of the stored row that was read or written last; 0 before the first.
+    version: u64,
+    /// When that row was created, which tells a later session of the same name from this one.
+    stored_since_ms: i64,
+    /// When the version was last compared with the store.
+    compared: Instant,
     /// Whether the session has ended and was removed from the table.
     is_ended: bool,
 }
@@ -171,6 +182,24 @@ pub(crate) struct Beginning {
     pub(crate) revision: u64,
     pub(crate) created_at_ms: i64,
     pub(crate) updated_at_ms: i64,
+    /// The version of the row that it was loaded from; 0 for a new session.
+    pub(crate) version: u64,
+}
+
+/// What a row of the store meant for a session in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RowNews {
+    /// The session has this version already, or a later one.
+    Known,
+    /// The row is that of a later session with the same name.
+    Replaced,
+    /// Somebody else has written the row.
+    Newer {
+        /// Whether anything of the session is another than before.
+        is_changed: bool,
+        /// Whether the revision here is higher than that of the row, which must then be written.
+        is_ahead: bool,
+    },
 }
 
 impl Session {
@@ -195,6 +224,9 @@ impl Session {
                 revision: beginning.revision,
                 updated_at_ms: beginning.updated_at_ms,
                 steps: VecDeque::new(),
+                version: beginning.version,
+                stored_since_ms: beginning.created_at_ms,
+                compared: Instant::now(),
                 is_ended: false,
             }),
             changes: Arc::new(Semaphore::new(1)),
@@ -224,7 +256,38 @@ impl Session {
             cached: state.cached.clone(),
             revision: state.revision,
             updated_at_ms: state.updated_at_ms,
+            version: state.version,
         }
+    }
+
+    /// The version of the stored row that the session follows; 0 if it is not stored yet.
+    pub(crate) fn version(&self) -> u64 {
+        self.state().version
+    }
+
+    /// Whether the session is the one that the store has, in the version that it has; `None` if the store has none.
+    pub(crate) fn is_as_stored(&self, stored: Option<&SessionVersion>) -> bool {
+        let state = self.state();
+        stored.map_or(state.version == 0, |stored| {
+            (stored.version, stored.created_at_ms) == (state.version, state.stored_since_ms)
+        })
+    }
+
+    /// How long ago the session was compared with the store.
+    pub(crate) fn unseen_for(&self) -> Duration {
+        self.state().compared.elapsed()
+    }
+
+    /// Notes that the store had no newer version at this moment.
+    pub(crate) fn note_compared(&self, at: Instant) {
+        let mut state = self.state();
+        state.compared = state.compared.max(at);
+    }
+
+    /// Notes that the state that followed this version was stored.
+    pub(crate) fn note_stored(&self, followed: u64) {
+        let mut state = self.state();
+        state.version = state.version.max(followed + 1);
     }
 
     /// Whether the session has attached servers.
@@ -310,6 +373,7 @@ impl Session {
             cached: state.cached.clone(),
             revision: state.revision,
             updated_at_ms: now_ms(),
+            version: state.version,
             draft,
         };
         if let Some((cached, is_chosen)) = Self::chosen(&state, snapshot, &next.draft.selection) {
@@ -324,6 +388,11 @@ impl Session {
     /// Applies a change that has been decided and stored.
     pub(crate) fn adopt(&self, published: &PublishedSnapshot, next: SessionState) {
         let mut state = self.state();
+        // The row was read in the meantime, as this change or a later one made it.
+        if state.version > next.version {
+            return;
+        }
+        state.version = next.version + 1;
         let snapshot = &*published.load();
         self.renew(&mut state, snapshot);
         let chosen = Self::chosen(&state, snapshot, &next.draft.selection);
@@ -365,8 +434,22 @@ impl Session {
             state.cached = cached;
             return false;
         }
+        let revision = state.revision + 1;
+        self.step_to(state, revision, cached, cause, at_ms);
+        true
+    }
+
+    fn step_to(
+        &self,
+        state: &mut SessionInner,
+        revision: u64,
+        cached: Arc<CachedView>,
+        cause: Cause,
+        at_ms: i64,
+    ) {
+        let difference = cached.since(&state.cached).difference.clone();
         let before = std::mem::replace(&mut state.cached, cached);
-        state.revision += 1;
+        let after = std::mem::replace(&mut state.revision, revision);
         state.updated_at_ms = at_ms;
         if state.steps.len() == KEPT_STEPS {
             state.steps.pop_front();
@@ -375,17 +458,56 @@ impl Session {
         if let Some(older) = place.and_then(|at| state.steps.get_mut(at)) {
             older.before = None;
         }
-        state.steps.push_back(Step {
-            revision: state.revision,
-            cause,
-            difference: compared.difference.clone(),
-            at_ms: state.updated_at_ms,
-            before: Some(before),
-        });
+        let before = Some(before);
+        state.steps.push_back(Step { revision, after, cause, difference, at_ms, before });
         if let Some(news) = self.news.get() {
-            news.send_replace(state.revision);
+            news.send_replace(revision);
         }
-        true
+    }
+
+    /// Brings the session to a row that somebody else may have written.
+    ///
+    /// The revision never goes back, and one number never stands for two lists of this board: where the list differs from
+    /// the one that was shown here, the number is a new one. A row of a board with another catalog is not answered with a
+    /// write, so two boards whose catalogs differ do not drive the revision up in turns.
+    pub(crate) fn follow_row(&self, published: &PublishedSnapshot, row: Beginning) -> RowNews {
+        let mut state = self.state();
+        if state.is_ended || (row.version == state.version && row.version > 0) {
+            return RowNews::Known;
+        }
+        if state.version > 0 && row.created_at_ms != state.stored_since_ms {
+            return RowNews::Replaced;
+        }
+        if row.version < state.version {
+            return RowNews::Known;
+        }
+        let snapshot = &*published.load();
+        let Draft { about, selection, servers } = row.draft;
+        let is_chosen = selection != **state.cached.view.selection();
+        let cached = snapshot.view(&state.scope, &Arc::new(selection), &row.past);
+        let has_same_list = cached.since(&state.cached).lists_same;
+        let revision = if row.revision > state.revision {
+            row.revision
+        } else {
+            state.revision + u64::from(!has_same_list)
+        };
+        let is_changed = is_chosen
+            || revision != state.revision
+            || about != state.about
+            || servers != state.servers;
+        state.snapshot = snapshot.version();
+        state.version = row.version;
+        state.stored_since_ms = row.created_at_ms;
+        state.about = about;
+        state.servers = servers;
+        state.updated_at_ms = row.updated_at_ms;
+        if revision == state.revision {
+            state.cached = cached;
+        } else {
+            let cause = if is_chosen { Cause::Session } else { Cause::Catalog };
+            self.step_to(&mut state, revision, cached, cause, row.updated_at_ms);
+        }
+        RowNews::Newer { is_changed, is_ahead: revision > row.revision }
     }
 
     /// Increases the revision for changes while the session was not in memory; their details are unknown.
@@ -421,11 +543,11 @@ impl Session {
     /// The steps after a revision, oldest first; `None` when some of them are no longer kept.
     pub fn steps_after(&self, revision: u64) -> Option<Vec<Step>> {
         let state = self.state();
-        let first = state.steps.front().map_or(state.revision + 1, |step| step.revision);
-        if revision > state.revision || revision + 1 < first {
-            return None;
+        if revision == state.revision {
+            return Some(Vec::new());
         }
-        Some(state.steps.iter().filter(|step| step.revision > revision).cloned().collect())
+        let first = state.steps.iter().position(|step| step.after == revision)?;
+        Some(state.steps.iter().skip(first).cloned().collect())
     }
 
     /// Whether the tools of a session that somebody made have changed since a moment, as far as it is known. Sessions of clients
@@ -441,7 +563,7 @@ impl Session {
         if revision == state.revision {
             return Some(state.cached.clone());
         }
-        state.steps.iter().find(|step| step.revision == revision + 1)?.before.clone()
+        state.steps.iter().find(|step| step.after == revision)?.before.clone()
     }
 }
 

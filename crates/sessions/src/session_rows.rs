@@ -70,6 +70,7 @@ pub(crate) fn stored(session: &Session, now: &SessionState) -> StoredSession {
         snapshot: Some(now.cached.digest().to_owned()),
         created_at_ms: session.created_at_ms,
         updated_at_ms: now.updated_at_ms,
+        version: now.version,
     }
 }
 
@@ -130,6 +131,7 @@ pub(crate) fn revived(
         revision: stored.tools_revision.max(1),
         created_at_ms: stored.created_at_ms,
         updated_at_ms: stored.updated_at_ms,
+        version: stored.version,
     }
 }
 

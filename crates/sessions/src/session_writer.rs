@@ -3,12 +3,14 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use switchboard_store::{SessionBatch, Store, StoreError, StoreFailure, StoredClient};
+use switchboard_store::{
+    ChangeHint, HintTopic, SessionBatch, Store, StoreError, StoreFailure, StoredClient,
+};
 use tokio::sync::mpsc;
 
 use crate::session::{Session, SessionKind, SessionState};
 use crate::session_rows::{snapshot, stored};
-use crate::write_queue::{Acknowledged, AwaitedWrite, Changed, Note};
+use crate::write_queue::{Acknowledged, AwaitedWrite, Changed, Note, Written};
 use switchboard_runtime::PublishedSnapshot;
 
 const PER_WRITE: usize = 256;
@@ -23,6 +25,8 @@ pub(crate) struct SessionWriter {
     noted: Noted,
     /// Digests of tool lists that are known to be in the store.
     written: HashSet<String>,
+    /// Sessions that somebody else has written.
+    superseded: mpsc::Sender<Arc<Session>>,
 }
 
 /// Background writes. They stay here until they are committed.
@@ -36,8 +40,14 @@ struct Noted {
 }
 
 impl SessionWriter {
-    pub(crate) fn new(store: Store, published: PublishedSnapshot, changed: Changed) -> Self {
-        Self { store, published, changed, noted: Noted::default(), written: HashSet::new() }
+    pub(crate) fn new(
+        store: Store,
+        published: PublishedSnapshot,
+        changed: Changed,
+        superseded: mpsc::Sender<Arc<Session>>,
+    ) -> Self {
+        let (noted, written) = (Noted::default(), HashSet::new());
+        Self { store, published, changed, noted, written, superseded }
     }
 
     pub(crate) async fn run(mut self, mut inbox: mpsc::Receiver<Note>) {
@@ -78,26 +88,50 @@ impl SessionWriter {
             self.add(&mut batch, &one.write);
         }
         match self.store.write_sessions(&batch).await {
-            Ok(()) => {
+            Ok(superseded) => {
                 self.written.extend(batch.snapshots.into_iter().map(|snapshot| snapshot.digest));
                 for AwaitedWrite { write, reply, held } in wanted {
-                    self.bring_into_force(write);
+                    let is_superseded = match &write {
+                        Acknowledged::Begin { session, .. }
+                        | Acknowledged::Change { session, .. } => superseded.contains(&*session.id),
+                        Acknowledged::Client(_)
+                        | Acknowledged::End { .. }
+                        | Acknowledged::EndClient { .. } => false,
+                    };
+                    let written = if is_superseded {
+                        self.never_began(&write);
+                        Written::Superseded
+                    } else {
+                        self.bring_into_force(write);
+                        Written::Committed
+                    };
                     drop(held);
-                    let _gone = reply.send(Ok(()));
+                    let _gone = reply.send(Ok(written));
                 }
             }
             Err(error) => {
                 let failure = StoreFailure::from(error);
                 for AwaitedWrite { write, reply, held } in wanted {
-                    if let Acknowledged::Begin { session, .. } = write {
-                        // The session was never created.
-                        self.changed.lock().remove(&session.id);
-                    }
+                    self.never_began(&write);
                     drop(held);
                     let _gone = reply.send(Err(failure.clone()));
                 }
             }
         }
+    }
+
+    /// A session that could not be stored was never created.
+    fn never_began(&self, write: &Acknowledged) {
+        if let Acknowledged::Begin { session, .. } = write {
+            self.changed.lock().remove(&session.id);
+        }
+    }
+
+    /// Tells other boards of a session that was written, or, without a version, deleted or written in another way.
+    fn tell(&self, session: &str, version: Option<u64>) {
+        let version = version.and_then(|version| i64::try_from(version).ok()).unwrap_or(i64::MAX);
+        let key = session.to_owned();
+        self.store.hints().publish(ChangeHint { topic: HintTopic::Session, key, version });
     }
 
     fn add(&self, batch: &mut SessionBatch, write: &Acknowledged) {
@@ -107,18 +141,33 @@ impl SessionWriter {
                 batch.clients.extend(client.clone());
             }
             Acknowledged::Change { session, next } => self.add_session(batch, session, next),
-            Acknowledged::Client(client) => batch.clients.push(client.clone()),
+            Acknowledged::Client(client) => {
+                batch.clients.push(client.clone());
+                self.add_session_of_client(batch, client.session.as_deref());
+            }
             Acknowledged::End { session, clients } => {
                 batch.deleted_clients.extend(clients.iter().cloned());
-                batch.deleted_sessions.extend(session.iter().map(|session| session.id.to_string()));
+                batch.deleted_sessions.push(session.id.to_string());
             }
+            Acknowledged::EndClient { session, client } => {
+                batch.deleted_clients.push(client.clone());
+                self.add_session_of_client(batch, Some(session));
+            }
+        }
+    }
+
+    fn add_session_of_client(&self, batch: &mut SessionBatch, session: Option<&str>) {
+        if self.store.is_shared() {
+            batch.sessions_of_clients.extend(session.map(str::to_owned));
         }
     }
 
     fn add_session(&self, batch: &mut SessionBatch, session: &Session, now: &SessionState) {
         let digest = now.cached.digest();
-        let is_known = self.written.contains(digest)
-            || batch.snapshots.iter().any(|snapshot| snapshot.digest == digest);
+        // Another board may have pruned a list that no session named for a while.
+        let is_stored = !self.store.is_shared() && self.written.contains(digest);
+        let is_known =
+            is_stored || batch.snapshots.iter().any(|snapshot| snapshot.digest == digest);
         if !is_known {
             batch.snapshots.push(snapshot(&now.cached));
         }
@@ -128,6 +177,7 @@ impl SessionWriter {
     fn bring_into_force(&mut self, write: Acknowledged) {
         match write {
             Acknowledged::Change { session, next } => {
+                self.tell(&session.id, Some(next.version + 1));
                 let (revision, digest) = (next.revision, next.cached.digest().to_owned());
                 session.adopt(&self.published, *next);
                 let now = session.now();
@@ -138,16 +188,24 @@ impl SessionWriter {
             }
             Acknowledged::End { session, clients } => {
                 for client in &clients {
-                    self.noted.puts.remove(client);
-                    self.noted.touches.remove(client);
+                    self.noted.forget_client(client);
                 }
-                if let Some(session) = session {
-                    session.end();
-                    self.changed.lock().remove(&session.id);
+                self.tell(&session.id, None);
+                session.end();
+                self.changed.lock().remove(&session.id);
+            }
+            Acknowledged::EndClient { session, client } => {
+                self.noted.forget_client(&client);
+                self.tell(&session, None);
+            }
+            Acknowledged::Client(client) => {
+                self.noted.puts.remove(&client.id);
+                if let Some(session) = client.session {
+                    self.tell(&session, None);
                 }
             }
-            Acknowledged::Client(client) => drop(self.noted.puts.remove(&client.id)),
             Acknowledged::Begin { session, client } => {
+                session.note_stored(0);
                 self.noted.deleted_sessions.remove(&*session.id);
                 if let Some(client) = client {
                     self.noted.deletes.remove(&client.id);
@@ -182,8 +240,17 @@ impl SessionWriter {
         for session in sessions {
             self.add_session(&mut batch, session, &session.now());
         }
-        self.store.write_sessions(&batch).await?;
+        let superseded = self.store.write_sessions(&batch).await?;
         self.written.extend(batch.snapshots.into_iter().map(|snapshot| snapshot.digest));
+        for (session, written) in sessions.iter().zip(&batch.sessions) {
+            if superseded.contains(&written.id) {
+                // If nobody takes it, the next comparison with the store notices it.
+                let _full = self.superseded.try_send(session.clone());
+            } else {
+                session.note_stored(written.version);
+                self.tell(&session.id, Some(written.version + 1));
+            }
+        }
         let Noted { expiry, .. } = std::mem::take(&mut self.noted);
         if let Some(before_ms) = expiry {
             self.expire(before_ms).await?;
@@ -213,17 +280,15 @@ impl Noted {
                 }
             }
             Note::Delete(id) => {
-                self.puts.remove(&id);
-                self.touches.remove(&id);
+                self.forget_client(&id);
                 if self.deletes.len() < MOST_NOTED {
                     self.deletes.insert(id);
                 }
             }
+            Note::Touch(id, at_ms) => self.touch(id, at_ms),
             Note::Round { seen, before_ms } => {
                 for (id, at_ms) in seen {
-                    if self.touches.len() < MOST_NOTED || self.touches.contains_key(&id) {
-                        self.touches.insert(id, at_ms);
-                    }
+                    self.touch(id, at_ms);
                 }
                 self.expiry = Some(before_ms);
             }
@@ -233,6 +298,17 @@ impl Noted {
                 }
             }
             Note::Sessions | Note::Wanted(_) | Note::Flush(_) => {}
+        }
+    }
+
+    fn forget_client(&mut self, id: &str) {
+        self.puts.remove(id);
+        self.touches.remove(id);
+    }
+
+    fn touch(&mut self, id: String, at_ms: i64) {
+        if self.touches.len() < MOST_NOTED || self.touches.contains_key(&id) {
+            self.touches.insert(id, at_ms);
         }
     }
 

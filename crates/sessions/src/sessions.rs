@@ -8,7 +8,7 @@ use parking_lot::{Mutex, MutexGuard};
 use switchboard_model::ServerName;
 use switchboard_store::{Store, StoredClient, StoredSession};
 use switchboard_view::{Scope, Switched, View};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, mpsc};
 
 use crate::change::Change;
 use crate::client_session::{CLIENT_PREFIX, client_session_id};
@@ -17,7 +17,7 @@ use crate::owner_access::OwnerAccess;
 use crate::session::{Beginning, Draft, OwnServer, Session, SessionKind, SessionState};
 use crate::session_notice::{SessionNotice, SessionStage, WAITING_NOTICES};
 use crate::session_rows;
-use crate::write_queue::{Acknowledged, WriteQueue, now_ms};
+use crate::write_queue::{Acknowledged, WriteQueue, Written, now_ms};
 use switchboard_runtime::{CachedView, PublishedSnapshot, Snapshot};
 
 /// A session in a list of sessions.
@@ -62,7 +62,7 @@ impl Drop for Reservation {
 /// The sessions in memory and those in the store.
 #[derive(Debug)]
 pub struct Sessions {
-    published: PublishedSnapshot,
+    pub(crate) published: PublishedSnapshot,
     /// Sessions in memory.
     present: Mutex<HashMap<Arc<str>, Arc<Session>>>,
     /// Ids of sessions that are being created.
@@ -72,12 +72,19 @@ pub struct Sessions {
     /// Announces sessions that are created, changed or ended. A slow receiver loses the oldest notices.
     notices: broadcast::Sender<SessionNotice>,
     pub(crate) owners: Arc<OwnerAccess>,
+    /// Sessions that somebody else has written, until the task that follows the store takes them.
+    pub(crate) superseded: Mutex<Option<mpsc::Receiver<Arc<Session>>>>,
 }
+
+/// Superseded sessions that may wait. Those beyond it are noticed by the next comparison with the store.
+const WAITING_SUPERSEDED: usize = 4096;
 
 impl Sessions {
     pub fn new(store: Store, published: PublishedSnapshot) -> Self {
+        let (superseded, waiting) = mpsc::channel(WAITING_SUPERSEDED);
         Self {
-            writes: WriteQueue::start(store, published.clone()),
+            writes: WriteQueue::start(store, published.clone(), superseded),
+            superseded: Mutex::new(Some(waiting)),
             published,
             present: Mutex::default(),
             reserved: Reserved::default(),
@@ -96,7 +103,7 @@ impl Sessions {
         self.published.load_full()
     }
 
-    fn present(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Session>>> {
+    pub(crate) fn present(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Session>>> {
         self.present.lock()
     }
 
@@ -168,8 +175,10 @@ impl Sessions {
         draft.selection.owner = (!draft.servers.is_empty()).then(|| id.as_str().into());
         let session = self.begin(&snapshot, &id, SessionKind::Endpoint, owner, None, draft);
         let write = Acknowledged::Begin { session: session.clone(), client: None };
-        self.writes.write(write, Box::new(reservation)).await?;
-        Ok(self.enter(session))
+        match self.writes.write(write, Box::new(reservation)).await? {
+            Written::Committed => Ok(self.enter(session)),
+            Written::Superseded => Err(SessionError::Taken(id)),
+        }
     }
 
     /// Reserves the id of a session that is being created; `None` if another one is being created with it.
@@ -186,7 +195,7 @@ impl Sessions {
         session
     }
 
-    fn notify(&self, session: &Session, stage: SessionStage) {
+    pub(crate) fn notify(&self, session: &Session, stage: SessionStage) {
         // An error means that nobody listens.
         let _unheard = self.notices.send(SessionNotice::of(session, stage));
     }
@@ -217,6 +226,7 @@ impl Sessions {
             revision: 1,
             created_at_ms: now,
             updated_at_ms: now,
+            version: 0,
         };
         Session::begin(snapshot, beginning)
     }
@@ -249,7 +259,7 @@ impl Sessions {
     pub fn admit_unstored_client(&self, client: StoredClient, session: &Arc<Session>) {
         self.enter(session.clone());
         self.writes.note_session(session);
-        self.writes.note_client(client);
+        self.writes.note_new_client(client);
     }
 
     /// The session that all stateless requests with one credential share, if so configured. Created on first use.
@@ -280,14 +290,7 @@ impl Sessions {
     }
 
     async fn wake(&self, stored: &StoredSession) -> Result<Arc<Session>, SessionError> {
-        let tools = match &stored.snapshot {
-            Some(digest) => self.writes.store.snapshot(digest).await?,
-            None => None,
-        };
-        let session = Session::begin(
-            &self.snapshot(),
-            session_rows::revived(stored, tools.as_deref(), self.owners.clone()),
-        );
+        let session = Session::begin(&self.snapshot(), self.beginning_of(stored).await?);
         // All changes while the session was not in memory count as one step.
         let is_same = stored.snapshot.as_deref() == Some(session.now().cached.digest());
         if !is_same && stored.snapshot.is_some() {
@@ -295,6 +298,18 @@ impl Sessions {
             self.writes.note_session(&session);
         }
         Ok(session)
+    }
+
+    /// The state of a stored session, with the tools that it saw last.
+    pub(crate) async fn beginning_of(
+        &self,
+        stored: &StoredSession,
+    ) -> Result<Beginning, SessionError> {
+        let tools = match &stored.snapshot {
+            Some(digest) => self.writes.store.snapshot(digest).await?,
+            None => None,
+        };
+        Ok(session_rows::revived(stored, tools.as_deref(), self.owners.clone()))
     }
 
     /// The session of this id if it belongs to `owner`, or to any owner for `None`.
@@ -307,6 +322,9 @@ impl Sessions {
 
     /// Changes a session atomically: the change is stored and in effect when this returns `Ok`, else nothing has changed.
     /// `expected` is the revision that the caller knows. Dropping the future does not undo the change.
+    ///
+    /// [`SessionError::Contended`] means that another board has written the session: bring it to the newest row, then apply
+    /// the change again.
     pub async fn change(
         &self,
         session: &Arc<Session>,
@@ -368,7 +386,9 @@ impl Sessions {
         match next {
             Some(next) => {
                 let write = Acknowledged::Change { session: session.clone(), next: Box::new(next) };
-                self.writes.write(write, Box::new(turn)).await?;
+                if self.writes.write(write, Box::new(turn)).await? == Written::Superseded {
+                    return Err(SessionError::Contended);
+                }
                 self.notify(session, SessionStage::Changed);
             }
             None if is_renewed => self.writes.note_session(session),
@@ -385,6 +405,8 @@ impl Sessions {
 
     fn summary(&self, stored: &StoredSession) -> Summary {
         let present = self.present().get(stored.id.as_str()).cloned();
+        // Another board may have written it since.
+        let present = present.filter(|session| session.version() >= stored.version);
         present.map_or_else(
             || Summary {
                 id: stored.id.clone(),
@@ -406,7 +428,7 @@ impl Sessions {
         clients: Vec<String>,
     ) -> Result<(), SessionError> {
         let turn = session.turn_to_change().await?;
-        let write = Acknowledged::End { session: Some(session.clone()), clients };
+        let write = Acknowledged::End { session: session.clone(), clients };
         self.writes.write(write, Box::new(turn)).await?;
         self.present().remove(&session.id);
         self.notify(session, SessionStage::Ended);

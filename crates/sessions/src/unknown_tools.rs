@@ -42,7 +42,14 @@ impl SessionService {
         name: &str,
         is_known: impl Fn(&View) -> bool,
     ) -> (Arc<Snapshot>, Arc<CachedView>) {
-        let (snapshot, cached) = self.snapshot_and_view(scope, session);
+        let (mut snapshot, mut cached) = self.snapshot_and_view(scope, session);
+        let is_callable = matches!(cached.view.find(name), Found::Tool(_));
+        if let Some(session) = session.filter(|_| !is_callable && self.board.store().is_shared()) {
+            // Nothing is refused, and no meta-tool is answered, before the session is compared with the store. One that
+            // has ended refuses by what it saw last.
+            let _ended = self.newest(session).await;
+            (snapshot, cached) = self.snapshot_and_view(scope, Some(session));
+        }
         if is_known(&cached.view) {
             return (snapshot, cached);
         }

@@ -30,6 +30,8 @@ pub(crate) enum Note {
     /// A write whose caller waits until it is committed.
     Wanted(AwaitedWrite),
     Put(StoredClient),
+    /// A client was seen at this time.
+    Touch(String, i64),
     Delete(String),
     DeleteSession(String),
     /// When clients were seen, and before which time clients expire. One note for both, so that no active client expires
@@ -46,9 +48,17 @@ pub(crate) enum Note {
 /// A write whose caller waits until it is committed.
 pub(crate) struct AwaitedWrite {
     pub(crate) write: Acknowledged,
-    pub(crate) reply: oneshot::Sender<Result<(), StoreFailure>>,
+    pub(crate) reply: oneshot::Sender<Result<Written, StoreFailure>>,
     /// Dropped when the write has ended, also if its caller no longer waits.
     pub(crate) held: Box<dyn Any + Send>,
+}
+
+/// What became of an acknowledged write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Written {
+    Committed,
+    /// Somebody else has written the session since its state was read: nothing was written.
+    Superseded,
 }
 
 /// The content of an acknowledged write.
@@ -64,10 +74,15 @@ pub(crate) enum Acknowledged {
         next: Box<SessionState>,
     },
     Client(StoredClient),
-    /// Removes a session with its clients, or clients only.
+    /// Removes a session with its clients.
     End {
-        session: Option<Arc<Session>>,
+        session: Arc<Session>,
         clients: Vec<String>,
+    },
+    /// Removes a client of a session that goes on.
+    EndClient {
+        session: Arc<str>,
+        client: String,
     },
 }
 
@@ -121,12 +136,18 @@ impl std::fmt::Debug for WriteQueue {
 
 impl WriteQueue {
     /// Starts the task, which ends when the queue is dropped. Stored changes take effect on the snapshot in `published`.
-    pub(crate) fn start(store: Store, published: PublishedSnapshot) -> Self {
+    ///
+    /// Sessions whose background write was superseded are sent to `superseded`.
+    pub(crate) fn start(
+        store: Store,
+        published: PublishedSnapshot,
+        superseded: mpsc::Sender<Arc<Session>>,
+    ) -> Self {
         let (inbox, notes) = mpsc::channel(WAITING);
         let changed = Changed::default();
         // The task is not awaited at shutdown: it ends with the last handle of the queue.
         let tasks = TaskTracker::new();
-        let writer = SessionWriter::new(store.clone(), published, Arc::clone(&changed));
+        let writer = SessionWriter::new(store.clone(), published, Arc::clone(&changed), superseded);
         tasks.spawn(writer.run(notes));
         Self { inbox, store, changed, last_round: AtomicI64::new(0) }
     }
@@ -143,7 +164,7 @@ impl WriteQueue {
         &self,
         write: Acknowledged,
         held: Box<dyn Any + Send>,
-    ) -> Result<(), StoreFailure> {
+    ) -> Result<Written, StoreFailure> {
         let (reply, written) = oneshot::channel();
         let wanted = Note::Wanted(AwaitedWrite { write, reply, held });
         if self.inbox.try_send(wanted).is_err() {
@@ -154,17 +175,28 @@ impl WriteQueue {
 
     /// Stores a client; returns when that is committed.
     pub async fn put_client(&self, client: StoredClient) -> Result<(), StoreFailure> {
-        self.write(Acknowledged::Client(client), Box::new(())).await
+        self.write(Acknowledged::Client(client), Box::new(())).await.map(drop)
     }
 
-    /// Deletes a client; returns when that is committed.
-    pub async fn delete_client(&self, id: &str) -> Result<(), StoreFailure> {
-        let write = Acknowledged::End { session: None, clients: vec![id.to_owned()] };
-        self.write(write, Box::new(())).await
+    /// Deletes a client of a session that goes on; returns when that is committed.
+    pub async fn delete_client(&self, id: &str, session: &Session) -> Result<(), StoreFailure> {
+        let (session, client) = (session.id.clone(), id.to_owned());
+        let write = Acknowledged::EndClient { session, client };
+        self.write(write, Box::new(())).await.map(drop)
     }
 
-    /// Stores a client in the background.
+    /// Stores a client in the background. Where boards share the store, only that it was seen: another board may have stored
+    /// a later state of it, or ended it.
     pub fn note_client(&self, client: StoredClient) {
+        if self.store.is_shared() {
+            self.note(Note::Touch(client.id, client.last_seen_at_ms));
+        } else {
+            self.note(Note::Put(client));
+        }
+    }
+
+    /// Stores a client in the background that is not in the store yet.
+    pub(crate) fn note_new_client(&self, client: StoredClient) {
         self.note(Note::Put(client));
     }
 

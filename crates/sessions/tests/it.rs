@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by ending")]
 
+#[path = "it/shared.rs"]
+mod shared;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -320,7 +323,7 @@ async fn records_of_a_session_are_found_by_the_id_of_its_client() {
         sessions.admit_client(stored, session).await.unwrap();
     }
     // A deleted client is found as long as there are records of it.
-    sessions.writes.delete_client("own-secret").await.unwrap();
+    sessions.writes.delete_client("own-secret", &own).await.unwrap();
     for (named, session) in
         [("own-secret", &own), ("shared-secret", &shared), ("work", &shared), (&*own.id, &own)]
     {

@@ -4,7 +4,7 @@ use crate::postgres_transaction::WriteKind;
 use crate::row::Row;
 use crate::rows::{bytes32, key_from_row};
 use crate::statement::query;
-use crate::{Store, StoreError};
+use crate::{ChangeHint, HintTopic, Store, StoreError};
 
 /// The metadata of an API key, without the key itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +59,15 @@ impl Store {
             let (database, name) = (self.location(), key.name.clone());
             return Err(StoreError::NameTaken { database, name });
         }
-        write.commit().await
+        write.commit().await?;
+        self.tell_of_key(&key.id);
+        Ok(())
+    }
+
+    /// Tells other boards that a key was added, changed or revoked.
+    fn tell_of_key(&self, key: &str) {
+        let hint = ChangeHint { topic: HintTopic::Keys, key: key.to_owned(), version: 0 };
+        self.hints().publish(hint);
     }
 
     /// All keys, including revoked ones, oldest first.
@@ -118,6 +126,7 @@ impl Store {
         .await
         .map_err(|error| write.fault(error))?;
         write.commit().await?;
+        self.tell_of_key(&key.id);
         Ok(Some(key))
     }
 
@@ -141,6 +150,9 @@ impl Store {
             }
         }
         write.commit().await?;
+        if revoked > 0 {
+            self.tell_of_key(id_or_name);
+        }
         Ok(revoked > 0)
     }
 

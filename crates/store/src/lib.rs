@@ -77,7 +77,7 @@ pub use replicas::{Replica, ReplicaRenewal};
 pub use results::{NewResult, ResultBounds, ResultSlice};
 pub use retention::{Pruned, Retention};
 pub use session_batch::SessionBatch;
-pub use sessions::{SessionSnapshot, StoredSession};
+pub use sessions::{SessionSnapshot, SessionVersion, StoredSession};
 pub use slots::{SlotHolder, SlotTrade, TradedSlots};
 pub use store::Store;
 pub use turn_records::{NewTurnRecord, TurnRecordBounds};

@@ -12,6 +12,7 @@ use sqlx::migrate::{Migration, MigrationType, Migrator};
 const POSTGRES_FILES: &[(&str, &str)] = &[
     ("0001_first_layout", include_str!("../migrations/postgres/0001_first_layout.sql")),
     ("0002_replicas", include_str!("../migrations/postgres/0002_replicas.sql")),
+    ("0003_session_versions", include_str!("../migrations/postgres/0003_session_versions.sql")),
     ("0004_slots", include_str!("../migrations/postgres/0004_slots.sql")),
 ];
 
@@ -42,6 +43,7 @@ const FILES: &[(&str, &str)] = &[
     ("0016_session_grants", include_str!("../migrations/sqlite/0016_session_grants.sql")),
     ("0017_turn_records", include_str!("../migrations/sqlite/0017_turn_records.sql")),
     ("0018_replicas", include_str!("../migrations/sqlite/0018_replicas.sql")),
+    ("0019_session_versions", include_str!("../migrations/sqlite/0019_session_versions.sql")),
     ("0020_slots", include_str!("../migrations/sqlite/0020_slots.sql")),
 ];
 

@@ -225,6 +225,7 @@ pub(crate) fn session_from_row(row: &Row) -> Result<StoredSession, sqlx::Error> 
         snapshot: row.try_get("snapshot")?,
         created_at_ms: row.try_get("created_at_ms")?,
         updated_at_ms: row.try_get("updated_at_ms")?,
+        version: unsigned(row.try_get("version")?),
     })
 }
 

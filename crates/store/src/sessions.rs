@@ -3,7 +3,7 @@
 use crate::query_builder::QueryBuilder;
 use crate::row::Row;
 use crate::statement::{query, query_scalar};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::backend::Transaction;
 use crate::rows::{session_from_row, signed, unsigned};
@@ -30,6 +30,16 @@ pub struct StoredSession {
     pub snapshot: Option<String>,
     pub created_at_ms: i64,
     pub updated_at_ms: i64,
+    /// The number of writes of its row. A session that is written names the version that its writer has seen; 0 means that
+    /// it is new.
+    pub version: u64,
+}
+
+/// Tells whether a session is the one that somebody holds, and in the state that it has seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionVersion {
+    pub version: u64,
+    pub created_at_ms: i64,
 }
 
 /// The tools that sessions have seen; shared by many sessions.
@@ -41,20 +51,49 @@ pub struct SessionSnapshot {
 }
 
 impl Store {
-    /// Stores sessions and the snapshots that they refer to, in one transaction. A session with the same id is
-    /// replaced, except for the time of its creation; an existing snapshot is left unchanged.
+    /// Stores sessions and the snapshots that they refer to, in one transaction. A session replaces the row with its id
+    /// and version, except for the time of its creation; an existing snapshot is left unchanged.
+    ///
+    /// Returns the ids of the sessions that were not stored, because somebody else has written, made or deleted them since
+    /// their writer read them.
     pub async fn put_sessions(
         &self,
         sessions: &[StoredSession],
         snapshots: &[SessionSnapshot],
-    ) -> Result<(), StoreError> {
+    ) -> Result<BTreeSet<String>, StoreError> {
         if sessions.is_empty() && snapshots.is_empty() {
-            return Ok(());
+            return Ok(BTreeSet::new());
         }
         let mut write = self.write("keep sessions").await?;
         let put = put_sessions(write.on(), sessions, snapshots).await;
-        put.map_err(|error| write.fault(error))?;
-        write.commit().await
+        let superseded = put.map_err(|error| write.fault(error))?;
+        write.commit().await?;
+        Ok(superseded)
+    }
+
+    /// The versions of the rows of these sessions. Those that do not exist are left out.
+    pub async fn session_versions(
+        &self,
+        ids: &[&str],
+    ) -> Result<BTreeMap<String, SessionVersion>, StoreError> {
+        let mut versions = BTreeMap::new();
+        for some in ids.chunks(ROWS_AT_ONCE) {
+            let mut select =
+                QueryBuilder::new("SELECT id, version, created_at_ms FROM sessions WHERE id IN (");
+            let mut listed = select.separated();
+            for id in some {
+                listed.push_bind(*id);
+            }
+            select.push(")");
+            let found = select.build().try_map(|row: Row| {
+                let version = unsigned(row.try_get("version")?);
+                let created_at_ms = row.try_get("created_at_ms")?;
+                Ok((row.try_get::<String>("id")?, SessionVersion { version, created_at_ms }))
+            });
+            let found = found.fetch_all(&self.pool).await;
+            versions.extend(found.map_err(|error| self.fault("read versions of sessions", error))?);
+        }
+        Ok(versions)
     }
 
     /// The session with this id.
@@ -157,17 +196,39 @@ pub(crate) fn last_of_each<'a, T>(entries: &'a [T], key: impl Fn(&'a T) -> &'a s
     last.into_values().collect()
 }
 
+/// Returns the ids of the sessions that were superseded, as [`Store::put_sessions`] does.
 pub(crate) async fn put_sessions(
     on: &mut Transaction,
     sessions: &[StoredSession],
     snapshots: &[SessionSnapshot],
-) -> Result<(), sqlx::Error> {
+) -> Result<BTreeSet<String>, sqlx::Error> {
     for snapshot in snapshots {
         put_snapshot(&mut *on, snapshot).await?;
     }
     let last = last_of_each(sessions, |session| session.id.as_str());
-    for some in last.chunks(ROWS_AT_ONCE) {
-        put_rows(&mut *on, some).await?;
+    let mut superseded: BTreeSet<String> = last.iter().map(|session| session.id.clone()).collect();
+    let (new, known): (Vec<_>, Vec<_>) = last.into_iter().partition(|session| session.version == 0);
+    for some in new.chunks(ROWS_AT_ONCE) {
+        for id in insert_rows(&mut *on, some).await? {
+            superseded.remove(&id);
+        }
+    }
+    for some in known.chunks(ROWS_AT_ONCE) {
+        for id in update_rows(&mut *on, some).await? {
+            superseded.remove(&id);
+        }
+    }
+    Ok(superseded)
+}
+
+/// Raises the versions of sessions without another change.
+pub(crate) async fn raise_versions(
+    on: &mut Transaction,
+    ids: &[String],
+) -> Result<(), sqlx::Error> {
+    for id in last_of_each(ids, String::as_str) {
+        let raise = query("UPDATE sessions SET version = version + 1 WHERE id = $1").bind(id);
+        raise.execute(&mut *on).await?;
     }
     Ok(())
 }
@@ -201,10 +262,14 @@ async fn put_snapshot(on: &mut Transaction, snapshot: &SessionSnapshot) -> Resul
     .map(drop)
 }
 
-async fn put_rows(on: &mut Transaction, some: &[&StoredSession]) -> Result<(), sqlx::Error> {
+/// Inserts the rows that do not exist, and returns their ids.
+async fn insert_rows(
+    on: &mut Transaction,
+    some: &[&StoredSession],
+) -> Result<Vec<String>, sqlx::Error> {
     let mut insert = QueryBuilder::new(
         "INSERT INTO sessions (id, kind, owner, title, provider, model, state, tools_revision, snapshot, created_at_ms,
-             updated_at_ms) ",
+             updated_at_ms, version) ",
     );
     insert.push_values(some, |row, session| {
         row.push_bind(&session.id)
@@ -217,13 +282,54 @@ async fn put_rows(on: &mut Transaction, some: &[&StoredSession]) -> Result<(), s
             .push_bind(signed(session.tools_revision))
             .push_bind(&session.snapshot)
             .push_bind(session.created_at_ms)
-            .push_bind(session.updated_at_ms);
+            .push_bind(session.updated_at_ms)
+            .push_bind(1_i64);
     });
-    insert.push(
-        " ON CONFLICT (id) DO UPDATE SET owner = excluded.owner, title = excluded.title,
-             provider = excluded.provider, model = excluded.model, state = excluded.state,
-             tools_revision = excluded.tools_revision, snapshot = excluded.snapshot,
-             updated_at_ms = excluded.updated_at_ms",
+    insert.push(" ON CONFLICT (id) DO NOTHING RETURNING id");
+    insert.build().try_map(|row: Row| row.try_get("id")).fetch_all(on).await
+}
+
+/// Updates the rows that still have the version that their writer has seen, and returns their ids.
+async fn update_rows(
+    on: &mut Transaction,
+    some: &[&StoredSession],
+) -> Result<Vec<String>, sqlx::Error> {
+    if some.len() > 1 {
+        lock_rows(&mut *on, some).await?;
+    }
+    let mut update = QueryBuilder::new(
+        "WITH written (of_id, of_owner, of_title, of_provider, of_model, of_state, of_revision, of_snapshot, of_update,
+             of_version) AS (",
     );
-    insert.build().execute(on).await.map(drop)
+    update.push_values(some, |row, session| {
+        row.push_bind(&session.id)
+            .push_bind(&session.owner)
+            .push_bind(&session.title)
+            .push_bind(&session.provider)
+            .push_bind(&session.model)
+            .push_bind(&session.state)
+            .push_bind(signed(session.tools_revision))
+            .push_bind(&session.snapshot)
+            .push_bind(session.updated_at_ms)
+            .push_bind(signed(session.version));
+    });
+    update.push(
+        ") UPDATE sessions SET owner = of_owner, title = of_title, provider = of_provider, model = of_model,
+             state = of_state, tools_revision = of_revision, snapshot = of_snapshot, updated_at_ms = of_update,
+             version = version + 1
+         FROM written WHERE id = of_id AND version = of_version RETURNING id",
+    );
+    update.build().try_map(|row: Row| row.try_get("id")).fetch_all(on).await
+}
+
+/// Locks rows in the order of their ids: an update of several rows locks them in any order, and two boards could wait for
+/// each other.
+async fn lock_rows(on: &mut Transaction, some: &[&StoredSession]) -> Result<(), sqlx::Error> {
+    let mut lock = QueryBuilder::new("SELECT id FROM sessions WHERE id IN (");
+    let mut listed = lock.separated();
+    for session in some {
+        listed.push_bind(&session.id);
+    }
+    lock.push(") ORDER BY id FOR UPDATE");
+    lock.build().lock(on).await
 }

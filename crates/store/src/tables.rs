@@ -114,6 +114,7 @@ pub(crate) const TABLES: &[Table] = &[
             ("snapshot", Text),
             ("created_at_ms", Integer),
             ("updated_at_ms", Integer),
+            ("version", Integer),
         ],
     ),
     table("session_messages", 2, &[("session", Text), ("position", Integer), ("message", Text)]),

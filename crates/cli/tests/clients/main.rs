@@ -17,7 +17,9 @@ use switchboard_test_program::support;
 
 use pretty_assertions::assert_eq;
 use serde_json::json;
-use switchboard_test_support::{ScriptedServer, Tool};
+use switchboard_test_program::chat::Api;
+use switchboard_test_program::peer::new_session;
+use switchboard_test_support::{PostgresDatabase, RoundRobin, ScriptedServer, Tool};
 
 use crate::client::{Place, Script};
 use crate::support::{Home, Serve, dynamic, yaml};
@@ -49,6 +51,33 @@ fn program(home: &Home, words: &[&str]) -> Place {
     let places = ["--config", config.to_str().unwrap(), "--data-dir", data.to_str().unwrap()];
     let all = [&[env!("CARGO_BIN_EXE_switchboard"), "--quiet"], &places[..], words].concat();
     Place::Program(all.into_iter().map(str::to_owned).collect())
+}
+
+/// One client whose every request reaches the next of three boards. Its session is changed at one of them.
+async fn uses_any_board(script: &Script, version: &str) {
+    let server = scripted().await;
+    let database = PostgresDatabase::new();
+    let config = yaml(&[], &[dynamic("demo", &server.url())]);
+    let config = format!("{config}  store:\n    url: {}\n", database.url());
+    let mut boards: Vec<_> = (0..3).map(|_| Home::new(&config).start_serve(&[])).collect();
+    for board in &mut boards {
+        board.ready().await;
+        board.until_tools(&["demo.echo", "demo.slow"]).await;
+    }
+    let proxy = RoundRobin::start(boards.iter().map(|board| &board.url)).await;
+    let path = new_session(&boards[0], "work").await;
+    let mut client = script.start(&Place::Http(proxy.at(&path)));
+    client.until_it_waits().await;
+    let session = Api::of(&boards[2]).chat("work");
+    session.put("/tools/demo.slow", json!({"enabled": false})).await;
+    let saw = client.result().await;
+    assert_eq!(saw["version"], version, "{saw}");
+    assert_eq!(saw["tools"], json!(["demo__echo", "demo__slow"]), "{saw}");
+    assert_eq!(saw["echo"], json!({"text": "hello"}), "{saw}");
+    assert!(saw["progress"].as_u64().unwrap() >= 2, "{saw}");
+    assert_eq!(saw["after"], json!(["demo__echo"]), "{saw}");
+    let sent = proxy.sent();
+    assert!(sent.iter().all(|count| *count > 0), "a board was left out: {sent:?}");
 }
 
 /// One client against one endpoint; `prefix` stands before the names of the tools there.
@@ -88,6 +117,15 @@ macro_rules! clients {
                 let (_home, serve) = board(&server).await;
                 let place = Place::Http(serve.at("/mcp"));
                 uses(&$script, &server, place, "demo__", $version).await;
+            })*
+        }
+
+        mod moved_between_boards {
+            use super::*;
+
+            $(#[tokio::test]
+            async fn $name() {
+                uses_any_board(&$script, $version).await;
             })*
         }
 

@@ -2,6 +2,7 @@
 //! sends one event, and survives a restart.
 #![expect(clippy::unwrap_used, reason = "tests, and what they are made of")]
 
+mod boards;
 mod changes;
 mod commands;
 mod faces;

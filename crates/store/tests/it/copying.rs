@@ -25,6 +25,7 @@ fn session(id: &str) -> StoredSession {
         snapshot: Some("d".into()),
         created_at_ms: 1,
         updated_at_ms: 2,
+        version: 0,
     }
 }
 

@@ -1,0 +1,3 @@
+-- Each write of a session adds one. Who writes names the version that it has seen, so that no board overwrites what
+-- another one stored in between.
+ALTER TABLE sessions ADD COLUMN version BIGINT NOT NULL DEFAULT 1;
