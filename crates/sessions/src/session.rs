@@ -472,13 +472,13 @@ impl Session {
     /// write, so two boards whose catalogs differ do not drive the revision up in turns.
     pub(crate) fn follow_row(&self, published: &PublishedSnapshot, row: Beginning) -> RowNews {
         let mut state = self.state();
-        if state.is_ended || (row.version == state.version && row.version > 0) {
+        if state.is_ended {
             return RowNews::Known;
         }
         if state.version > 0 && row.created_at_ms != state.stored_since_ms {
             return RowNews::Replaced;
         }
-        if row.version < state.version {
+        if row.version <= state.version {
             return RowNews::Known;
         }
         let snapshot = &*published.load();

@@ -111,7 +111,7 @@ async fn a_session_that_ended_at_another_board_is_unknown_here_and_may_begin_ane
     let database = PostgresDatabase::new();
     let (here, there) = (board(&database, &TOOLS).await, board(&database, &TOOLS).await);
     let [first, second] = at_both([&here, &there]).await;
-    let mut news = second.follow();
+    let news = second.follow();
     here.end(&first, Vec::new()).await.unwrap();
     let refused = there.change(&second, None, toolset("pair", false)).await;
     assert_eq!(refused.unwrap_err(), SessionError::Contended, "it does not come back");
