@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use crate::session::{Session, SessionKind, SessionState};
 use crate::session_rows::{snapshot, stored};
-use crate::write_queue::{Acknowledged, AwaitedWrite, Changed, Note, Written};
+use crate::write_queue::{Acknowledged, AwaitedWrite, Changed, Note, WriteOutcome};
 use switchboard_runtime::PublishedSnapshot;
 
 const PER_WRITE: usize = 256;
@@ -100,10 +100,10 @@ impl SessionWriter {
                     };
                     let written = if is_superseded {
                         self.never_began(&write);
-                        Written::Superseded
+                        WriteOutcome::Superseded
                     } else {
                         self.bring_into_force(write);
-                        Written::Committed
+                        WriteOutcome::Committed
                     };
                     drop(held);
                     let _gone = reply.send(Ok(written));

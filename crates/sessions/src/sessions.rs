@@ -17,7 +17,7 @@ use crate::owner_access::OwnerAccess;
 use crate::session::{Beginning, Draft, OwnServer, Session, SessionKind, SessionState};
 use crate::session_notice::{SessionNotice, SessionStage, WAITING_NOTICES};
 use crate::session_rows;
-use crate::write_queue::{Acknowledged, WriteQueue, Written, now_ms};
+use crate::write_queue::{Acknowledged, WriteOutcome, WriteQueue, now_ms};
 use switchboard_runtime::{CachedView, PublishedSnapshot, Snapshot};
 
 /// A session in a list of sessions.
@@ -176,8 +176,8 @@ impl Sessions {
         let session = self.begin(&snapshot, &id, SessionKind::Endpoint, owner, None, draft);
         let write = Acknowledged::Begin { session: session.clone(), client: None };
         match self.writes.write(write, Box::new(reservation)).await? {
-            Written::Committed => Ok(self.enter(session)),
-            Written::Superseded => Err(SessionError::Taken(id)),
+            WriteOutcome::Committed => Ok(self.enter(session)),
+            WriteOutcome::Superseded => Err(SessionError::Taken(id)),
         }
     }
 
@@ -386,7 +386,7 @@ impl Sessions {
         match next {
             Some(next) => {
                 let write = Acknowledged::Change { session: session.clone(), next: Box::new(next) };
-                if self.writes.write(write, Box::new(turn)).await? == Written::Superseded {
+                if self.writes.write(write, Box::new(turn)).await? == WriteOutcome::Superseded {
                     return Err(SessionError::Contended);
                 }
                 self.notify(session, SessionStage::Changed);

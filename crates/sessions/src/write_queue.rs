@@ -48,14 +48,14 @@ pub(crate) enum Note {
 /// A write whose caller waits until it is committed.
 pub(crate) struct AwaitedWrite {
     pub(crate) write: Acknowledged,
-    pub(crate) reply: oneshot::Sender<Result<Written, StoreFailure>>,
+    pub(crate) reply: oneshot::Sender<Result<WriteOutcome, StoreFailure>>,
     /// Dropped when the write has ended, also if its caller no longer waits.
     pub(crate) held: Box<dyn Any + Send>,
 }
 
 /// What became of an acknowledged write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Written {
+pub(crate) enum WriteOutcome {
     Committed,
     /// Somebody else has written the session since its state was read: nothing was written.
     Superseded,
@@ -164,7 +164,7 @@ impl WriteQueue {
         &self,
         write: Acknowledged,
         held: Box<dyn Any + Send>,
-    ) -> Result<Written, StoreFailure> {
+    ) -> Result<WriteOutcome, StoreFailure> {
         let (reply, written) = oneshot::channel();
         let wanted = Note::Wanted(AwaitedWrite { write, reply, held });
         if self.inbox.try_send(wanted).is_err() {

@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
@@ -9,7 +10,8 @@ use super::*;
 use crate::StoredSession;
 use crate::backend::Pool;
 
-type Writing<'a> = Pin<Box<dyn Future<Output = Result<(), StoreError>> + 'a>>;
+type Put = Result<BTreeSet<String>, StoreError>;
+type Writing<'a> = Pin<Box<dyn Future<Output = Put> + 'a>>;
 
 /// Far longer than it takes to notice the end of an outage.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -27,6 +29,7 @@ fn session(id: &str, bytes: usize) -> StoredSession {
         snapshot: None,
         created_at_ms: 1,
         updated_at_ms: 1,
+        version: 0,
     }
 }
 
@@ -66,7 +69,7 @@ async fn a_connection_whose_rollback_failed_is_not_used_again() {
     let mut written = false;
     for _ in 0..8 {
         match store.put_sessions(&large, &[]).await {
-            Ok(()) => written = true,
+            Ok(_) => written = true,
             Err(error) => assert!(matches!(error, StoreError::Full { .. }), "{}", error.in_full()),
         }
     }
@@ -129,7 +132,7 @@ async fn lock(connection: &mut SqliteConnection) {
     connection.execute("BEGIN IMMEDIATE").await.unwrap();
 }
 
-async fn join_all(mut writes: Vec<Writing<'_>>) -> Vec<Result<(), StoreError>> {
+async fn join_all(mut writes: Vec<Writing<'_>>) -> Vec<Put> {
     let mut done = Vec::new();
     std::future::poll_fn(|context| {
         writes.retain_mut(|write| match write.as_mut().poll(context) {

@@ -18,12 +18,12 @@ const MAX_HEAD: usize = 64 * 1024;
 #[derive(Debug)]
 pub struct RoundRobin {
     address: SocketAddr,
-    route: Arc<Route>,
+    rotation: Arc<Rotation>,
     _stop: DropGuard,
 }
 
 #[derive(Debug)]
-struct Route {
+struct Rotation {
     addresses: Mutex<Vec<String>>,
     next: AtomicUsize,
     /// The requests that each address was sent.
@@ -35,7 +35,7 @@ impl RoundRobin {
     pub async fn start<S: AsRef<str>>(addresses: impl IntoIterator<Item = S>) -> Self {
         let addresses: Vec<_> = addresses.into_iter().map(|it| bare(it.as_ref())).collect();
         let sent = addresses.iter().map(|address| (address.clone(), 0)).collect();
-        let route = Arc::new(Route {
+        let rotation = Arc::new(Rotation {
             addresses: Mutex::new(addresses),
             next: AtomicUsize::new(0),
             sent: Mutex::new(sent),
@@ -44,9 +44,9 @@ impl RoundRobin {
         let address = listener.local_addr().expect("it is bound");
         let stop = CancellationToken::new();
         let tasks = TaskTracker::new();
-        let accepting = accept(listener, route.clone(), stop.clone(), tasks.clone());
+        let accepting = accept(listener, rotation.clone(), stop.clone(), tasks.clone());
         tasks.spawn(stop.clone().run_until_cancelled_owned(accepting));
-        Self { address, route, _stop: stop.drop_guard() }
+        Self { address, rotation, _stop: stop.drop_guard() }
     }
 
     /// The address of a path, such as `/mcp`.
@@ -57,12 +57,12 @@ impl RoundRobin {
     /// Sends no further request to an address.
     pub fn remove(&self, address: &str) {
         let address = bare(address);
-        self.route.addresses.lock().retain(|known| *known != address);
+        self.rotation.addresses.lock().retain(|known| *known != address);
     }
 
     /// How many requests each address was sent.
     pub fn sent(&self) -> Vec<usize> {
-        self.route.sent.lock().iter().map(|(_, count)| *count).collect()
+        self.rotation.sent.lock().iter().map(|(_, count)| *count).collect()
     }
 }
 
@@ -72,21 +72,21 @@ fn bare(address: &str) -> String {
 
 async fn accept(
     listener: TcpListener,
-    route: Arc<Route>,
+    rotation: Arc<Rotation>,
     stop: CancellationToken,
     tasks: TaskTracker,
 ) {
     while let Ok((client, _)) = listener.accept().await {
-        let passing = pass(client, route.clone());
+        let passing = pass(client, rotation.clone());
         tasks.spawn(stop.clone().run_until_cancelled_owned(passing));
     }
 }
 
 /// Passes one request and its response.
-async fn pass(mut client: TcpStream, route: Arc<Route>) {
+async fn pass(mut client: TcpStream, rotation: Arc<Rotation>) {
     client.set_nodelay(true).ok();
     let Some((head, rest)) = read_head(&mut client).await else { return };
-    let Some(mut server) = route.connect().await else {
+    let Some(mut server) = rotation.connect().await else {
         let none = b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
         client.write_all(none).await.ok();
         return;
@@ -120,7 +120,7 @@ async fn read_head(client: &mut TcpStream) -> Option<(String, Vec<u8>)> {
     }
 }
 
-impl Route {
+impl Rotation {
     async fn connect(&self) -> Option<TcpStream> {
         let addresses = self.addresses.lock().clone();
         for _ in 0..addresses.len() {

@@ -55,7 +55,7 @@ async fn a_change_at_one_board_is_seen_at_the_other() {
     let titled = Change { title: Some(Some("Sales".into())), ..Change::default() };
     here.change(&first, None, titled).await.unwrap();
     assert_eq!(second.revision(), 1, "nothing was compared yet");
-    let recently = there.compare(&second, Duration::from_secs(60)).await.unwrap();
+    let recently = there.compare(&second, Duration::from_mins(1)).await.unwrap();
     assert!(matches!(recently, Compared::Same), "it was compared a moment ago");
     assert_eq!(there.list(None).await.unwrap()[0].revision, 2, "a list shows what is stored");
     assert!(matches!(compare(&there, &second).await, Compared::Changed { .. }));
