@@ -23,4 +23,37 @@ pub(crate) struct RawStore {
     /// The most connections of this board to that database.
     #[schemars(range(min = 2, max = 1000), extend("default" = model::DEFAULT_STORE_CONNECTIONS))]
     pub(crate) max_connections: Option<u32>,
+    /// How boards share the slots of a tool (`max_instances`). Only with `url`.
+    pub(crate) slots: Option<RawSlots>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "StoreSlots")]
+pub(crate) struct RawSlots {
+    /// When other boards get the slots of a board that fell silent: `lease`, after its lease of 10 seconds; `timeout`, after
+    /// its lease and the `timeout` of the tool. A board whose machine is paused does not end its calls: only with `timeout`
+    /// does the limit hold all the same, as long as no call runs longer than that. Default: `timeout` for a tool with
+    /// `max_instances: 1`, else `lease`.
+    pub(crate) after_loss: Option<RawAfterLoss>,
+    /// What a board does that cannot reach the database for 8 seconds: `stop` cancels its running calls and refuses new
+    /// ones; `share` goes on with `max_instances` divided by the number of boards, rounded down.
+    #[schemars(extend("default" = "stop"))]
+    pub(crate) on_store_loss: Option<RawOnStoreLoss>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(crate) enum RawAfterLoss {
+    Lease,
+    Timeout,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(crate) enum RawOnStoreLoss {
+    Stop,
+    Share,
 }

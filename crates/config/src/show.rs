@@ -374,10 +374,17 @@ fn tls(plan: &TlsPlan, at: At<'_>, source: &SourceText<'_>) -> Doc {
 }
 
 fn store(plan: &StorePlan, at: At<'_>, source: &SourceText<'_>) -> Doc {
+    let slots_at = at.get("slots");
     let mut fields = ShownFields::new(Some(at), source);
     fields.put_written("url", plan.url.as_ref().map(|_| json!(REDACTED)));
     fields.put_written("listen_url", plan.listen_url.as_ref().map(|_| json!(REDACTED)));
     fields.put("max_connections", json!(plan.max_connections));
+    if slots_at.is_some() {
+        let mut below = ShownFields::new(slots_at, source);
+        below.put_written("after_loss", plan.slots.after_loss.map(|it| json!(it.as_str())));
+        below.put("on_store_loss", json!(plan.slots.on_store_loss.as_str()));
+        fields.out.push(("slots".into(), below.done()));
+    }
     fields.done()
 }
 

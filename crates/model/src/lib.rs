@@ -99,7 +99,7 @@ pub use server::{
 };
 pub use slot_lending::{SlotClaim, SlotLoan, lend_slots, slot_targets, spare_slots};
 pub use store_key::{StoreKey, StoreKeys};
-pub use store_plan::{DEFAULT_STORE_CONNECTIONS, StorePlan};
+pub use store_plan::{AfterLoss, DEFAULT_STORE_CONNECTIONS, OnStoreLoss, SlotPlan, StorePlan};
 pub use tls::{ClientCertificates, TlsPlan};
 pub use token_file::TokenFile;
 pub use tool::{QuarantinedTool, ToolDescriptor, UpstreamToolList};

@@ -1,11 +1,11 @@
 //! Validates the `store` section.
 
 use serde_json::Value as Json;
-use switchboard_model::{Secret, StorePlan};
+use switchboard_model::{AfterLoss, OnStoreLoss, Secret, SlotPlan, StorePlan};
 
 use super::{At, Planner};
 use crate::problem::ConfigProblem;
-use crate::raw_store::RawStore;
+use crate::raw_store::{RawAfterLoss, RawOnStoreLoss, RawSlots, RawStore};
 
 const HELP: &str = "write postgres://USER:PASSWORD@HOST:5432/DATABASE; without `url`, the data directory has the database";
 
@@ -21,6 +21,7 @@ impl Planner<'_> {
                 .zip(raw.listen_url)
                 .and_then(|(at, url)| self.store_url(&at, url)),
             max_connections: raw.max_connections.unwrap_or(default.max_connections),
+            slots: raw.slots.as_ref().map(slots).unwrap_or_default(),
         }
     }
 
@@ -35,5 +36,18 @@ impl Planner<'_> {
         ));
         self.push(&at.node.origin, problem.about(&at.path).help(HELP));
         None
+    }
+}
+
+fn slots(raw: &RawSlots) -> SlotPlan {
+    SlotPlan {
+        after_loss: raw.after_loss.map(|after| match after {
+            RawAfterLoss::Lease => AfterLoss::Lease,
+            RawAfterLoss::Timeout => AfterLoss::Timeout,
+        }),
+        on_store_loss: raw.on_store_loss.map_or_else(OnStoreLoss::default, |on| match on {
+            RawOnStoreLoss::Stop => OnStoreLoss::Stop,
+            RawOnStoreLoss::Share => OnStoreLoss::Share,
+        }),
     }
 }
