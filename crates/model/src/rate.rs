@@ -74,6 +74,18 @@ impl Rate {
         self.period.length() / self.calls.max(1)
     }
 
+    /// How many calls to take at once where a bucket is shared: those of 50 ms, so that they are used soon.
+    pub fn batch(self) -> u32 {
+        let calls = Duration::from_millis(50).as_nanos() / self.interval().as_nanos().max(1);
+        u32::try_from(calls).unwrap_or(u32::MAX).max(1)
+    }
+
+    /// The part of one of several boards.
+    #[must_use]
+    pub fn share(self, boards: u32) -> Self {
+        Self { calls: (self.calls / boards.max(1)).max(1), ..self }
+    }
+
     /// The one of two rates that permits more calls in the long run.
     #[must_use]
     pub fn faster(self, other: Self) -> Self {
@@ -120,6 +132,23 @@ pub struct RateBucket {
 }
 
 impl RateBucket {
+    /// A bucket that is full again at a moment.
+    pub fn full_at(full_at: Duration) -> Self {
+        Self { full_at }
+    }
+
+    /// When it is full again.
+    pub fn is_full_again_at(&self) -> Duration {
+        self.full_at
+    }
+
+    /// Takes up to `wanted` calls out of the bucket and returns how many, or says how long to wait for the next one.
+    pub fn take_up_to(&mut self, rate: Rate, now: Duration, wanted: u32) -> Result<u32, Duration> {
+        self.take(rate, now)?;
+        let more = (1..wanted).take_while(|_| self.take(rate, now).is_ok()).count();
+        Ok(u32::try_from(more).unwrap_or(u32::MAX).saturating_add(1))
+    }
+
     /// Takes one call out of the bucket, or says how long to wait for the next one; then nothing is taken.
     pub fn take(&mut self, rate: Rate, now: Duration) -> Result<(), Duration> {
         self.check(rate, now)?;
@@ -195,6 +224,23 @@ mod tests {
         assert_eq!(bucket.take(rate, at(120)), Ok(()));
         assert_eq!(bucket.take(rate, at(120)), Err(at(20)));
         assert!(!bucket.is_full(at(179)) && bucket.is_full(at(180)));
+    }
+
+    #[test]
+    fn several_calls_are_taken_as_far_as_there_are_any() {
+        let rate: Rate = "5/min".parse().unwrap();
+        let mut bucket = RateBucket::default();
+        let now = Duration::from_secs(7);
+        assert_eq!(bucket.take_up_to(rate, now, 3), Ok(3));
+        bucket = RateBucket::full_at(bucket.is_full_again_at());
+        assert_eq!(bucket.take_up_to(rate, now, 9), Ok(2));
+        assert_eq!(bucket.take_up_to(rate, now, 1), Err(Duration::from_secs(12)));
+        let batch = |rate: &str| rate.parse::<Rate>().unwrap().batch();
+        assert_eq!((batch("5/min"), batch("100/s"), batch("1000000/s")), (1, 5, 50_000));
+        assert_eq!(
+            (rate.share(2).calls(), rate.share(9).calls(), rate.share(0).calls()),
+            (2, 1, 5)
+        );
     }
 
     proptest! {

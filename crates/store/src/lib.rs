@@ -51,6 +51,7 @@ mod secrets;
 mod servers;
 mod session_batch;
 mod sessions;
+mod shared_rates;
 mod slots;
 mod source_servers;
 mod statement;

@@ -16,6 +16,7 @@ mod retention;
 mod round_trip;
 mod servers;
 mod sessions;
+mod shared_rates;
 mod slots;
 mod source_servers;
 mod turn_records;
