@@ -22,6 +22,7 @@ use tokio_util::task::TaskTracker;
 use crate::accounts::Accounts;
 use crate::activity::ActivityFeed;
 use crate::attachments::Attachments;
+use crate::board_lease::BoardLease;
 use crate::catalog_reconciler::{
     Before, CatalogReconciler, Commit, OnViolation, ReconcilerOrder, Seen, discovered_servers,
 };
@@ -30,7 +31,9 @@ use crate::content_checks::ContentChecks;
 use crate::exposure_rule::ExposureRule;
 use crate::first_attempts::{StartEvent, grace_of_reload, wait_for_all};
 use crate::grant_encryption::encrypt_grants;
+use crate::heartbeat::{Heartbeat, machine_name};
 use crate::known_owners::KnownOwners;
+use crate::lent_slots::{SlotDemand, SlotLending};
 use crate::local::LocalTools;
 use crate::max_instances::ConcurrencyTable;
 use crate::memory::Memory;
@@ -42,6 +45,7 @@ use crate::records::Recorder;
 use crate::running_calls::RunningCalls;
 use crate::server::{ServerStatus, Servers};
 use crate::server_context::{Audience, ServerContext};
+use crate::slot_lender::{SlotLender, SlotParts};
 use crate::snapshot::{PublishedSnapshot, Snapshot};
 use crate::start_error::{StartError, StartFailure};
 use crate::startup::{StartingBoard, Startup};
@@ -73,6 +77,8 @@ pub struct Board {
     /// Replaced only by the reconciler.
     pub(crate) published: PublishedSnapshot,
     pub(crate) slots: Arc<ConcurrencyTable>,
+    /// Lends slots, if other boards may use the same database.
+    pub(crate) lender: Option<Arc<SlotLender>>,
     pub(crate) rates: RateTable,
     pub(crate) store: Store,
     pub(crate) recorder: Recorder,
@@ -149,7 +155,8 @@ impl Board {
         let (versions_sender, versions) = watch::channel(0);
         let published = PublishedSnapshot::default();
         let plan = Arc::new(plan);
-        let slots = Arc::new(ConcurrencyTable::new(plan.max_concurrent));
+        let running = RunningCalls::default();
+        let (slots, lender) = slots(&plan, &around, &running);
         let writer = CatalogWriter::of(&options.store, options.memory);
         let reconciler = CatalogReconciler {
             writer,
@@ -175,7 +182,8 @@ impl Board {
         let board = Arc::new(Self {
             published,
             slots,
-            rates: RateTable::new(),
+            rates: RateTable::new(&options.store, lender.as_ref()),
+            lender,
             recorder,
             record_redaction: RecordRedaction::default(),
             content_checks: ContentChecks::new(options.store.clone()),
@@ -190,7 +198,7 @@ impl Board {
             warned_names: Mutex::default(),
             applying: Semaphore::new(1),
             around,
-            running: RunningCalls::default(),
+            running,
             calls: TaskTracker::new(),
             cut: CancellationToken::new(),
         });
@@ -271,6 +279,11 @@ impl Board {
     /// The sign-ins at servers and providers.
     pub fn sign_ins(&self) -> Option<&SignIns> {
         self.around.options.sign_ins.as_ref()
+    }
+
+    /// The id of this board among those of its database, if others may use it.
+    pub fn replica(&self) -> Option<&str> {
+        self.lender.as_deref().map(SlotLender::board)
     }
 
     /// The store that this board writes to.
@@ -436,6 +449,39 @@ impl Drop for Candidates {
             server.stop();
         }
     }
+}
+
+/// The slots of tools. With a database that other boards may use, they are lent, and this board keeps a lease.
+fn slots(
+    plan: &Plan,
+    around: &ServerContext,
+    running: &RunningCalls,
+) -> (Arc<ConcurrencyTable>, Option<Arc<SlotLender>>) {
+    if !around.store.is_shared() {
+        return (Arc::new(ConcurrencyTable::new(plan.max_concurrent, None)), None);
+    }
+    let lease = Arc::new(BoardLease::new());
+    let lending = SlotLending { lease: lease.clone(), demand: Arc::new(SlotDemand::default()) };
+    let slots = Arc::new(ConcurrencyTable::new(plan.max_concurrent, Some(lending.clone())));
+    let lender = SlotLender::new(SlotParts {
+        store: around.store.clone(),
+        board: uuid::Uuid::now_v7().to_string(),
+        lending,
+        slots: slots.clone(),
+        running: running.clone(),
+        plan: plan.store.slots,
+        tasks: around.tasks.clone(),
+        stop: around.stop.clone(),
+    });
+    let heartbeat = Heartbeat {
+        store: around.store.clone(),
+        name: machine_name(),
+        lease,
+        lender: lender.clone(),
+    };
+    around.tasks.spawn(heartbeat.run(around.stop.clone()));
+    around.tasks.spawn(around.stop.clone().run_until_cancelled_owned(lender.clone().run()));
+    (slots, Some(lender))
 }
 
 fn start_servers<'a>(

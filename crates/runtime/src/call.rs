@@ -27,14 +27,15 @@ use crate::board::Board;
 use crate::call_accounting::CallAccounting;
 use crate::call_checks::{CallChecks, CheckedCall};
 use crate::call_errors::{
-    described, fell_silent, header_refused, needs_sign_in, not_granted, ran_longest, rate_limited,
-    reconnecting, stalled, timed_out, unavailable, unknown_tool, withdrawn,
+    described, fell_silent, header_refused, needs_sign_in, no_lease, not_granted, ran_longest,
+    rate_limited, reconnecting, stalled, timed_out, unavailable, unknown_tool, withdrawn,
 };
 use crate::call_result::{CallFailed, CallReport, RawCallResult, RawReport};
 use crate::caller_headers::caller_headers;
 use crate::connection_pool::{ClientProfile, NoConnection};
 use crate::content_check::CheckedConversation;
 use crate::max_instances::{ConcurrencyLimits, Slot};
+use crate::rate_limits::NotCounted;
 use crate::running::{Overdue, Running};
 use crate::server::Server;
 use crate::snapshot::{CompiledTool, Snapshot};
@@ -172,7 +173,7 @@ pub struct ForwardedContext {
 struct CallSlots {
     _caller: Option<Slot>,
     _agent: Option<Slot>,
-    _own: Slot,
+    own: Slot,
     _global: Option<Slot>,
 }
 
@@ -251,20 +252,24 @@ impl Board {
             Err(CallError::new(CallErrorKind::Unavailable, message).into())
         } else {
             let cancelled = accounting.cancel.clone();
-            // Pinned on the stack: passing the future on by value would copy the state of the whole call.
-            let running = std::pin::pin!(self.run(&published, call, &mut accounting));
-            tokio::select! {
-                biased;
-                result = running => result,
-                () = cancelled.cancelled() => {
-                    let message = "the call was cancelled by a request of the API";
-                    Err(CallError::new(CallErrorKind::Cancelled, message).into())
+            let outcome = {
+                // Pinned on the stack: passing the future on by value would copy the state of the whole call.
+                let running = std::pin::pin!(self.run(&published, call, &mut accounting));
+                tokio::select! {
+                    biased;
+                    result = running => Some(result),
+                    () = cancelled.cancelled() => None,
+                    () = self.cut.cancelled() => {
+                        let message = "the call was cancelled because the board is shutting down";
+                        Some(Err(CallError::new(CallErrorKind::Cancelled, message).into()))
+                    }
                 }
-                () = self.cut.cancelled() => {
-                    let message = "the call was cancelled because the board is shutting down";
-                    Err(CallError::new(CallErrorKind::Cancelled, message).into())
-                }
-            }
+            };
+            outcome.unwrap_or_else(|| {
+                let reason = accounting.cut_reason();
+                let reason = reason.unwrap_or("the call was cancelled by a request of the API");
+                Err(CallError::new(CallErrorKind::Cancelled, reason).into())
+            })
         };
         accounting.close(result).await
     }
@@ -324,8 +329,11 @@ impl Board {
 
         let limits = call.caller.access.limits();
         let rates = (tool.limits.rate, limits.rate);
-        let counted = self.rates.take(&tool.name, rates.0, &call.caller.principal, rates.1);
-        counted.map_err(|exceeded| rate_limited(tool, exceeded))?;
+        let counted = self.rates.count(&tool.name, rates.0, &call.caller.principal, rates.1).await;
+        counted.map_err(|why| match why {
+            NotCounted::Exceeded(exceeded) => rate_limited(tool, exceeded),
+            NotCounted::NoStore => no_lease(tool),
+        })?;
         accounting.wait_started = Some(Instant::now());
         // A prompt tool holds the agent's slot for the calls of its model.
         let agent = agent.filter(|_| call.caller.prompt_tools_left.is_none());
@@ -334,6 +342,9 @@ impl Board {
         let slots = self.take_slots(tool, agent, own).await?;
         self.check_again(published, tool, &call.caller, call.check.as_ref())?;
         accounting.runs();
+        if !slots.own.is_valid() {
+            return Err(no_lease(tool).into());
+        }
         let span = call_span(tool.name.server().as_str(), tool.name.tool());
         accounting.span = span.clone();
         let answer = if tool.name.server().is_local() {
@@ -435,7 +446,7 @@ impl Board {
         agent: Option<&AgentPlan>,
         of_caller: Option<Arc<ConcurrencyLimits>>,
     ) -> Result<CallSlots, CallError> {
-        let own = self.slots.of(&tool.name, tool.limits.max_instances);
+        let own = self.slots.of(&tool.name, (&tool.limits).into());
         let waits_for_calls = tool.prompt.as_ref().is_some_and(|prompt| !prompt.tools.is_empty());
         let of_agent = agent
             .filter(|_| !waits_for_calls)
@@ -453,7 +464,7 @@ impl Board {
                 return Ok(CallSlots {
                     _caller: caller_slot.flatten(),
                     _agent: agent_slot.flatten(),
-                    _own: own,
+                    own,
                     _global: global_slot.flatten(),
                 });
             }
@@ -489,12 +500,12 @@ impl Board {
                 Some(slots) => Some(slots.take().await?),
                 None => None,
             };
-            Some(CallSlots { _caller: caller, _agent: agent, _own: own, _global: global })
+            Some(CallSlots { _caller: caller, _agent: agent, own, _global: global })
         };
         let limit = tool.limits.queue_timeout;
         match tokio::time::timeout(limit, all).await {
             Ok(Some(slots)) => Ok(slots),
-            Ok(None) => Err(CallError::new(CallErrorKind::Internal, "the slots are closed")),
+            Ok(None) => Err(no_lease(tool)),
             Err(_elapsed) => {
                 let busy = match (&of_caller, &of_agent) {
                     (Some(slots), _) if waits_for_caller => {
@@ -513,7 +524,7 @@ impl Board {
                         let limit = global.map_or(0, |slots| slots.limit());
                         format!("all {limit} slots of max_concurrent are in use")
                     }
-                    _ => format!("all {} of its max_instances are in use", own.limit()),
+                    _ => format!("all {} of its max_instances are in use", own.most()),
                 };
                 let limit = render_duration(limit);
                 let message = format!(

@@ -147,6 +147,11 @@ impl<'a> CallAccounting<'a> {
         }
     }
 
+    /// Why the board cancelled the call, if it did.
+    pub(crate) fn cut_reason(&self) -> Option<&'static str> {
+        self.entered.as_ref()?.cut_reason()
+    }
+
     /// Takes the call from the running ones and announces its end.
     fn announce_end(&mut self, record: &CallRecord) {
         if self.entered.take().is_some() {

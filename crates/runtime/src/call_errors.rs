@@ -56,6 +56,14 @@ pub(crate) fn unavailable(tool: &CatalogTool, reason: &str) -> CallError {
     CallError::new(CallErrorKind::Unavailable, message)
 }
 
+/// The error for a call whose slots are shared by boards, while the database that lends them cannot be reached.
+pub(crate) fn no_lease(tool: &CatalogTool) -> CallError {
+    let reason = "this board cannot reach its database, so that it does not know how many calls of the tool run at other boards";
+    unavailable(tool, reason).with_hint("try again later").with_operator_hint(
+        "with `store.slots.on_store_loss: share` each board goes on with its share of the slots",
+    )
+}
+
 /// The person who calls has no account at the server, or one with too few rights.
 pub(crate) fn needs_sign_in(tool: &CatalogTool) -> CallError {
     let message = format!("{} needs a sign-in of the person who calls it", described(tool));

@@ -280,7 +280,7 @@ impl CatalogReconciler {
         }
         self.slots.resize(
             self.plan.max_concurrent,
-            tools.iter().map(|tool| (&tool.name, tool.limits.max_instances)),
+            tools.iter().map(|tool| (&tool.name, (&tool.limits).into())),
         );
         let agents = self.plan.agents.iter();
         let agents = agents.filter_map(|it| Some((it.name.as_str(), it.limits.max_concurrent?)));

@@ -1,8 +1,8 @@
 //! The calls that wait or run, and their cancellation from outside.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use switchboard_model::{CallId, Caller, CanonicalName};
@@ -19,6 +19,8 @@ pub struct RunningCall {
     pub started_at_ms: i64,
     has_slots: AtomicBool,
     cancel: CancellationToken,
+    /// Why the board cancelled it.
+    cut: OnceLock<&'static str>,
 }
 
 impl RunningCall {
@@ -28,13 +30,19 @@ impl RunningCall {
     }
 
     pub(crate) fn note_slots(&self) {
-        self.has_slots.store(true, Ordering::Relaxed);
+        // Before the call looks at the lease of its slots: see `RunningCalls::cut`.
+        self.has_slots.store(true, Ordering::SeqCst);
+    }
+
+    /// Why the board cancelled it, if it did.
+    pub(crate) fn cut_reason(&self) -> Option<&'static str> {
+        self.cut.get().copied()
     }
 }
 
 /// All calls that wait or run. The number of calls is bounded where they are admitted.
-#[derive(Debug, Default)]
-pub(crate) struct RunningCalls(Mutex<HashMap<String, Arc<RunningCall>>>);
+#[derive(Debug, Default, Clone)]
+pub(crate) struct RunningCalls(Arc<Mutex<HashMap<String, Arc<RunningCall>>>>);
 
 impl RunningCalls {
     /// Enters a call. Cancelling `cancel` must end it.
@@ -53,9 +61,24 @@ impl RunningCalls {
             started_at_ms,
             has_slots: AtomicBool::new(false),
             cancel,
+            cut: OnceLock::new(),
         });
         self.0.lock().insert(id.0.clone(), call.clone());
         call
+    }
+
+    /// Cancels all calls that have slots that were lent, and returns how many there were.
+    pub(crate) fn cut(&self, reason: &'static str) -> usize {
+        let calls: Vec<_> = self.0.lock().values().cloned().collect();
+        let have_slots = calls.iter().filter(|call| {
+            call.has_slots.load(Ordering::SeqCst) && !call.tool.server().is_attached()
+        });
+        have_slots
+            .inspect(|call| {
+                let _already_cut = call.cut.set(reason);
+                call.cancel.cancel();
+            })
+            .count()
     }
 
     pub(crate) fn leave(&self, id: &CallId) {

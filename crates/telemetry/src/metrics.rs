@@ -23,6 +23,10 @@ const RECORDS_DROPPED: &str = "switchboard_call_records_dropped_total";
 const RECORDS_PRUNED: &str = "switchboard_call_records_pruned_total";
 const STORE_UP: &str = "switchboard_store_up";
 const STORE_WRITE_FAILURES: &str = "switchboard_store_write_failures_total";
+const BOARDS: &str = "switchboard_boards";
+const BOARD_LEASE: &str = "switchboard_board_lease";
+const SLOTS_HELD: &str = "switchboard_slots_held";
+const SLOT_TRADES: &str = "switchboard_slot_trades_total";
 const MODEL_REQUESTS: &str = "switchboard_model_requests_total";
 const MODEL_SECONDS: &str = "switchboard_model_request_seconds";
 const MODEL_TOKENS: &str = "switchboard_model_tokens_total";
@@ -124,6 +128,10 @@ fn describe() {
     describe_counter!(RECORDS_PRUNED, "Call records that were deleted by age or number");
     describe_gauge!(STORE_UP, "1 while the store takes writes");
     describe_counter!(STORE_WRITE_FAILURES, "Writes that the store did not take, by reason");
+    describe_gauge!(BOARDS, "Boards that share the database, as this one saw it last");
+    describe_gauge!(BOARD_LEASE, "1 while the lease of this board in a shared database holds");
+    describe_gauge!(SLOTS_HELD, "Slots that this board was lent, by server and tool");
+    describe_counter!(SLOT_TRADES, "Trades of slots with other boards, by outcome");
     describe_counter!(MODEL_REQUESTS, "Requests to models by provider and outcome");
     describe_histogram!(MODEL_SECONDS, "Seconds that models took to answer, by provider");
     describe_counter!(MODEL_TOKENS, "Tokens by provider and direction, input or output");
@@ -257,6 +265,27 @@ pub fn records_pruned(count: u64) {
 /// Sets whether the store accepts writes.
 pub fn store_up(is_up: bool) {
     gauge!(STORE_UP).set(if is_up { 1.0 } else { 0.0 });
+}
+
+/// Sets how many boards share the database.
+pub fn boards_seen(boards: u32) {
+    gauge!(BOARDS).set(f64::from(boards));
+}
+
+/// Sets whether the lease of this board holds.
+pub fn board_lease(is_held: bool) {
+    gauge!(BOARD_LEASE).set(if is_held { 1.0 } else { 0.0 });
+}
+
+/// Sets how many slots of a tool this board was lent.
+pub fn slots_held(server: &str, tool: &str, held: u32) {
+    gauge!(SLOTS_HELD, "server" => server.to_owned(), "tool" => tool.to_owned())
+        .set(f64::from(held));
+}
+
+/// Counts a trade of slots.
+pub fn slots_traded(outcome: &'static str) {
+    counter!(SLOT_TRADES, "outcome" => outcome).increment(1);
 }
 
 /// Counts a failed write to the store.

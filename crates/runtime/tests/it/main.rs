@@ -12,6 +12,8 @@ mod discovery;
 mod edits;
 mod floods;
 mod further_connections;
+mod lent_slots;
+mod lent_slots_processes;
 mod limits;
 mod live;
 mod logs;
