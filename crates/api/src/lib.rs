@@ -71,7 +71,7 @@ pub use session::{
 pub use source::{LeftOutView, SourceList, SourceServerView, SourceView};
 pub use statistics::{
     CallNumbers, CallPoint, CallSeries, CallStatistics, LoadView, ModelLoad, RunningCallView,
-    SlotView,
+    SlotHolderView, SlotView,
 };
 pub use tool::{
     HiddenArgument, HiddenToolView, LimitsView, QuarantinedToolView, ToolList, ToolView,

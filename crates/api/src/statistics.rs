@@ -79,6 +79,26 @@ pub struct SlotView {
     /// The maximum number of calls that run at the same time (`max_instances`); `null` if the tool is no longer there.
     #[schema(required)]
     pub max: Option<u32>,
+    /// Who has the slots, if boards share them in a database. For operators only.
+    #[serde(default)]
+    #[schema(required)]
+    pub holders: Vec<SlotHolderView>,
+}
+
+/// What a board has of the slots of a tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SlotHolderView {
+    /// The id of the board, made anew at each start.
+    pub board: String,
+    /// The name of its machine.
+    pub name: String,
+    /// The slots that it was lent.
+    pub held: u32,
+    /// Those of them that calls used when it traded last.
+    pub used: u32,
+    pub waiting: u32,
+    /// Whether it fell silent; then its slots come free later.
+    pub silent: bool,
 }
 
 /// A call that waits or runs.

@@ -1,9 +1,11 @@
 //! The source of answers for a command: a running instance, or a board that the command starts itself.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use switchboard_api::{
-    CallBody, CallView, Problem, ServerList, ToolDeclarationView, ToolList, ToolView,
+    CallBody, CallView, LoadView, Problem, ServerList, SlotHolderView, ToolDeclarationView,
+    ToolList, ToolView,
 };
 use switchboard_http::{present, tool_declaration};
 use switchboard_model::{AdmissionMode, LocalToolChoice, Plan, ServerName, ToolEntry};
@@ -115,6 +117,24 @@ impl Backend {
         match self {
             Self::Remote(remote) => remote.tools().await,
             Self::Embedded(board) => Ok(present::tools(board)),
+        }
+    }
+
+    /// Which boards hold slots of which tools. Empty without a database that boards share, or without the right to know.
+    pub(crate) async fn slot_holders(&self) -> BTreeMap<String, Vec<SlotHolderView>> {
+        match self {
+            Self::Remote(remote) => {
+                let load: Result<LoadView, _> = remote.get(&["stats", "now"], &[]).await;
+                let slots = load.map(|load| load.slots).unwrap_or_default().into_iter();
+                slots.filter(|it| !it.holders.is_empty()).map(|it| (it.tool, it.holders)).collect()
+            }
+            Self::Embedded(board) => {
+                let mut by_tool: BTreeMap<String, Vec<SlotHolderView>> = BTreeMap::new();
+                for (tool, holder) in present::slot_holders(board).await {
+                    by_tool.entry(tool).or_default().push(holder);
+                }
+                by_tool
+            }
         }
     }
 

@@ -17,6 +17,7 @@ use switchboard_store::{CallFilter, CallTimes};
 use crate::answers::{BadRequest, Guarded, StoreFailed};
 use crate::call_records::{moment, visible_to};
 use crate::extract::FromQuery;
+use crate::present;
 use crate::problem::{ProblemResponse, bad_query};
 use crate::ready::{Ready, ReadyParts};
 
@@ -233,11 +234,25 @@ pub(crate) async fn now(
             used: 0,
             waiting: 0,
             max: tool.map(|tool| tool.limits.max_instances),
+            holders: Vec::new(),
         });
         if call.has_slots() {
             slot.used += 1;
         } else {
             slot.waiting += 1;
+        }
+    }
+    if principal.oversees() {
+        for (name, holder) in present::slot_holders(&parts.board).await {
+            let tool = snapshot.catalog().resolve(&name).ok();
+            let slot = slots.entry(name.clone()).or_insert_with(|| SlotView {
+                tool: name,
+                used: 0,
+                waiting: 0,
+                max: tool.map(|tool| tool.limits.max_instances),
+                holders: Vec::new(),
+            });
+            slot.holders.push(holder);
         }
     }
     let mut models: BTreeMap<(String, String), usize> = BTreeMap::new();

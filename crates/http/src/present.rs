@@ -6,7 +6,7 @@ use std::time::Duration;
 use switchboard_api::{
     CallView, ContentCheckView, HiddenArgument, LimitsView, ProviderList, ProviderView,
     QuarantinedToolView, Readiness, RecordView, RecordedContentView, RecordedPolicyView,
-    ServerList, ServerView, SessionProcesses, StoreTrouble, ToolList, ToolView,
+    ServerList, ServerView, SessionProcesses, SlotHolderView, StoreTrouble, ToolList, ToolView,
 };
 use switchboard_model::{
     ArgumentSource, CallError, CallRecord, ConnectError, ContentCheckRecord, JsonText, NO_TOOLSET,
@@ -16,6 +16,7 @@ use switchboard_oauth::SignInState;
 use switchboard_providers::Providers;
 use switchboard_registry::CatalogTool;
 use switchboard_runtime::{Board, CallReport, ServerStatus};
+use switchboard_store::SlotHolder;
 
 pub use crate::present_absence::{NoSuchTool, absent_tool};
 
@@ -120,6 +121,22 @@ pub fn tools(board: &Board) -> ToolList {
     let away = unavailable_servers(board);
     let tools = catalog.tools().iter().map(|tool| tool_view(tool, &away)).collect();
     ToolList { revision: catalog.revision(), tools, quarantined: quarantined(board), hidden: None }
+}
+
+/// Who holds slots of tools, by the names of the tools, if boards share them. Empty if the database cannot tell.
+pub async fn slot_holders(board: &Board) -> Vec<(String, SlotHolderView)> {
+    if !board.store().is_shared() {
+        return Vec::new();
+    }
+    let holders = board.store().slot_holders().await.unwrap_or_else(|error| {
+        tracing::debug!(error = error.in_full(), "who holds slots could not be read");
+        Vec::new()
+    });
+    let views = holders.into_iter().map(|holder| {
+        let SlotHolder { tool, board, name, held, busy, waiting, is_live } = holder;
+        (tool, SlotHolderView { board, name, held, used: busy, waiting, silent: !is_live })
+    });
+    views.collect()
 }
 
 /// When the token of a sign-in expires.

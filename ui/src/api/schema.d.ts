@@ -3702,6 +3702,27 @@ export interface components {
             /** @description Whether there was an account. */
             signed_out: boolean;
         };
+        /** @description What a board has of the slots of a tool. */
+        SlotHolderView: {
+            /** @description The id of the board, made anew at each start. */
+            board: string;
+            /** @description The name of its machine. */
+            name: string;
+            /**
+             * Format: int32
+             * @description The slots that it was lent.
+             */
+            held: number;
+            /**
+             * Format: int32
+             * @description Those of them that calls used when it traded last.
+             */
+            used: number;
+            /** Format: int32 */
+            waiting: number;
+            /** @description Whether it fell silent; then its slots come free later. */
+            silent: boolean;
+        };
         /** @description The calls of one tool. */
         SlotView: {
             /** @description The canonical name of the tool. */
@@ -3713,6 +3734,8 @@ export interface components {
              * @description The maximum number of calls that run at the same time (`max_instances`); `null` if the tool is no longer there.
              */
             max: number | null;
+            /** @description Who has the slots, if boards share them in a database. For operators only. */
+            holders: components["schemas"]["SlotHolderView"][];
         };
         /** @description The provider and model that gave an answer. */
         Source: {

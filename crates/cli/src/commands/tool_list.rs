@@ -1,8 +1,9 @@
 //! `tool list`.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use switchboard_api::{QuarantinedToolView, ToolView};
+use switchboard_api::{QuarantinedToolView, SlotHolderView, ToolView};
 use switchboard_model::ServerName;
 
 use crate::args::Globals;
@@ -39,7 +40,7 @@ pub(crate) async fn run(
     } else if list.tools.is_empty() {
         output.note("no tools are registered");
     } else {
-        show(&list.tools, output);
+        show(&list.tools, &backend.slot_holders().await, output);
     }
     if !output.is_json() && !list.quarantined.is_empty() {
         show_quarantined(&list.quarantined, shows_quarantined, output);
@@ -48,8 +49,15 @@ pub(crate) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(tools: &[ToolView], output: Output) {
-    let header = ["tool", "limits", "configured", "description"];
+type SlotHolders = BTreeMap<String, Vec<SlotHolderView>>;
+
+/// With a column of who holds slots, if boards share them and some are held.
+fn show(tools: &[ToolView], holders: &SlotHolders, output: Output) {
+    let shows_holders = tools.iter().any(|tool| holders.contains_key(&tool.name));
+    let mut header = vec!["tool", "limits", "configured", "description"];
+    if shows_holders {
+        header.insert(2, "slots held");
+    }
     let rows = tools.iter().map(|tool| {
         let limits = format!("{} x {}", tool.limits.max_instances, tool.limits.timeout);
         let about = harmless(tool.description.as_deref().unwrap_or_default());
@@ -58,9 +66,32 @@ fn show(tools: &[ToolView], output: Output) {
         if !tool.available {
             about = format!("(unavailable) {about}");
         }
-        [tool.name.clone(), limits, tool.configured.clone(), about].map(cell).to_vec()
+        let mut row = vec![tool.name.clone(), limits, tool.configured.clone(), about];
+        if shows_holders {
+            row.insert(2, held_by(holders.get(&tool.name).map_or(&[], Vec::as_slice)));
+        }
+        row.into_iter().map(cell).collect()
     });
     output.table(&header, rows.collect());
+}
+
+/// `2 by one (1 in use, 3 waiting), 1 by two`.
+fn held_by(holders: &[SlotHolderView]) -> String {
+    let texts = holders.iter().map(|holder| {
+        let mut more = Vec::new();
+        if holder.used > 0 {
+            more.push(format!("{} in use", holder.used));
+        }
+        if holder.waiting > 0 {
+            more.push(format!("{} waiting", holder.waiting));
+        }
+        if holder.silent {
+            more.push("silent".to_owned());
+        }
+        let more = if more.is_empty() { String::new() } else { format!(" ({})", more.join(", ")) };
+        format!("{} by {}{more}", holder.held, harmless(&holder.name))
+    });
+    texts.collect::<Vec<_>>().join(", ")
 }
 
 fn show_quarantined(tools: &[QuarantinedToolView], is_wanted: bool, output: Output) {
@@ -74,4 +105,27 @@ fn show_quarantined(tools: &[QuarantinedToolView], is_wanted: bool, output: Outp
         [name, harmless(&tool.reason)].map(cell).to_vec()
     });
     output.table(&["quarantined", "reason"], rows.collect());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn holders_of_slots_are_named_with_what_they_do() {
+        let holder = |name: &str, held, used, waiting, silent| SlotHolderView {
+            board: "id".into(),
+            name: name.into(),
+            held,
+            used,
+            waiting,
+            silent,
+        };
+        let holders = [holder("one", 2, 1, 3, false), holder("two", 1, 0, 0, true)];
+        assert_eq!(held_by(&holders), "2 by one (1 in use, 3 waiting), 1 by two (silent)");
+        assert_eq!(
+            (held_by(&holders[..0]), held_by(&[holder("x", 1, 0, 0, false)])),
+            (String::new(), "1 by x".into())
+        );
+    }
 }
