@@ -1,7 +1,7 @@
 //! The lease of this board in a shared database: as long as it holds, nobody else is given what this board was lent.
 //!
-//! A lease counts from the moment before its renewal was sent, on a clock that also runs while the machine sleeps, and ends
-//! [`MARGIN`] early: by then the board has stopped what it must not do without the lease.
+//! A lease counts from the moment before its renewal was sent, on a clock that also runs while the machine sleeps. The board
+//! uses it for [`USED`] only: by its end the board has stopped what it must not do without the lease.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -10,8 +10,8 @@ use tokio::sync::watch;
 
 /// How long a lease lasts after its last renewal. A board that falls silent is given up after this time.
 pub(crate) const LEASE: Duration = Duration::from_secs(10);
-/// How much earlier a board gives itself up.
-pub(crate) const MARGIN: Duration = Duration::from_secs(2);
+/// How much of it the board uses.
+const USED: Duration = Duration::from_secs(8);
 
 /// What a board may do with what it was lent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl BoardLease {
 
     /// Notes a renewal that was sent at `sent`. Returns whether the lease was not held before.
     pub(crate) fn renewed(&self, sent: Duration) -> bool {
-        let ends = sent + LEASE - MARGIN;
+        let ends = sent + USED;
         if boot_time() >= ends {
             return false;
         }
@@ -125,11 +125,11 @@ mod tests {
         assert!(!lease.permits_calls());
         let now = boot_time();
         assert!(lease.renewed(now), "new");
-        assert!(lease.permits_calls() && lease.left() <= LEASE - MARGIN);
+        assert!(lease.permits_calls() && lease.left() <= USED);
         assert!(!lease.renewed(boot_time()), "held already");
         lease.lose(false);
         assert!(!lease.permits_calls() && lease.left().is_zero());
-        let Some(long_ago) = now.checked_sub(LEASE - MARGIN) else { return };
+        let Some(long_ago) = now.checked_sub(USED) else { return };
         assert!(!lease.renewed(long_ago), "the answer came too late");
         assert_eq!((lease.state(), lease.permits_calls()), (LeaseState::Lost, false));
         lease.lose(true);

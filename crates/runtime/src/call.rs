@@ -265,11 +265,13 @@ impl Board {
                     }
                 }
             };
-            outcome.unwrap_or_else(|| {
+            if let Some(result) = outcome {
+                result
+            } else {
                 let reason = accounting.cut_reason();
                 let reason = reason.unwrap_or("the call was cancelled by a request of the API");
                 Err(CallError::new(CallErrorKind::Cancelled, reason).into())
-            })
+            }
         };
         accounting.close(result).await
     }

@@ -186,7 +186,7 @@ impl LentSlots {
         self.is_traded.store(false, Ordering::Release);
         let waits = !self.waiting.lock().is_empty();
         // A call that came in between has seen that nobody trades, or is seen here.
-        !(waits && !self.is_traded.swap(true, Ordering::AcqRel))
+        !waits || self.is_traded.swap(true, Ordering::AcqRel)
     }
 }
 

@@ -140,9 +140,8 @@ impl SharedRates {
             let (caller, tool) = key;
             let taking =
                 self.store.take_calls(tool.as_str(), caller.as_deref(), *rate, rate.batch());
-            let taken = match timeout(COUNT_TIMEOUT, taking).await {
-                Ok(Ok(taken)) => taken,
-                Ok(Err(_)) | Err(_) => return Err(NotCounted::NoStore),
+            let Ok(Ok(taken)) = timeout(COUNT_TIMEOUT, taking).await else {
+                return Err(NotCounted::NoStore);
             };
             let taken = taken.map_err(|wait| {
                 NotCounted::Exceeded(RateExceeded { rate: *rate, whose: *whose, wait })

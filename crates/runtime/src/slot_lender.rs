@@ -207,10 +207,9 @@ impl SlotLender {
     fn kept(&self, lent: &LentSlots) -> Duration {
         let terms = lent.terms();
         match self.plan.after_loss {
-            Some(AfterLoss::Lease) => Duration::ZERO,
             Some(AfterLoss::Timeout) => terms.timeout,
             None if terms.max == 1 => terms.timeout,
-            None => Duration::ZERO,
+            Some(AfterLoss::Lease) | None => Duration::ZERO,
         }
     }
 }
