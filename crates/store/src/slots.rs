@@ -21,7 +21,7 @@ use crate::store::Write;
 use crate::{Store, StoreError};
 
 /// What a board says of its slots of a tool, and what it asks for.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct SlotTrade<'a> {
     /// The name of the tool.
     pub tool: &'a str,
