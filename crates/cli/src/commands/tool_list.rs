@@ -68,7 +68,7 @@ fn show(tools: &[ToolView], holders: &SlotHolders, output: Output) {
         }
         let mut row = vec![tool.name.clone(), limits, tool.configured.clone(), about];
         if shows_holders {
-            row.insert(2, held_by(holders.get(&tool.name).map_or(&[], Vec::as_slice)));
+            row.insert(2, held_by(holders.get(&tool.name).map(Vec::as_slice).unwrap_or_default()));
         }
         row.into_iter().map(cell).collect()
     });
