@@ -4,12 +4,14 @@ import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, delimiter, dirname, join } from "node:path";
 import { test as nodeTest } from "node:test";
 
 const { chromium } = await import(process.env.PLAYWRIGHT_CORE);
 const axe = readFileSync(process.env.AXE_CORE, "utf8");
 export const program = process.env.SWITCHBOARD;
+/** Children of a board find the program by its name: pictures for the documents show no directory of this machine. */
+const env = { ...process.env, PATH: `${dirname(program)}${delimiter}${process.env.PATH}` };
 
 async function freePort() {
   const server = createServer();
@@ -22,7 +24,7 @@ async function freePort() {
 /** A demo server as a child of the board, as YAML below `mcps`. */
 export const demo = `      - name: demo
         transport: stdio
-        command: ${JSON.stringify(program)}
+        command: ${JSON.stringify(basename(program))}
         args: [demo-server, --stdio]
         mode: dynamic
         default_tool_config: {max_instances: 4, timeout: 30s}
@@ -43,7 +45,7 @@ export class Board {
   /** Starts the program; a second time at the address of the first. */
   async start() {
     this.port ??= await freePort();
-    this.process = spawn(program, [...this.arguments, "--json", "serve", "--listen", `127.0.0.1:${this.port}`], { stdio: ["ignore", "pipe", "inherit"] });
+    this.process = spawn(program, [...this.arguments, "--json", "serve", "--listen", `127.0.0.1:${this.port}`], { env, stdio: ["ignore", "pipe", "inherit"] });
     let said = "";
     this.url = await new Promise((resolve, reject) => {
       this.process.stdout.on("data", (chunk) => {

@@ -58,7 +58,7 @@ test("servers start beside one that never answers, and one that starts late show
   await card("late").getByText("ready").waitFor();
   await card("late").getByText("6 tools").waitFor();
   await card("silent").getByText("connecting").waitFor();
-  await picture(page, "servers");
+  await picture(page, "servers-that-start");
 });
 
 test("results show by their kind: image, sound, table, structured content, links", async () => {

@@ -1,11 +1,12 @@
 import { Button, Group, Stack, Text, Title } from '@mantine/core';
+import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { useNavigate } from 'react-router';
 import { useDraft, writeDraft } from '../../components/draft';
 import { ErrorPanel } from '../../components/states';
 import { createSession } from '../../data/chat/queries';
 import { beginTurn } from '../../data/chat/send';
-import { useProviders, useTools } from '../../data/queries';
+import { providersQuery, useProviders, useTools } from '../../data/queries';
 import { Composer } from './Composer';
 import { type ModelChoice, ModelBar } from './ModelBar';
 
@@ -29,6 +30,7 @@ export function NewChat() {
   const [error, setError] = useState<unknown>();
   const [isBusy, setBusy] = useState(false);
   const navigate = useNavigate();
+  const queries = useQueryClient();
   const providers = useProviders();
   const tools = useTools();
   const provider = choice.provider ?? providers.data?.providers[0]?.name;
@@ -41,7 +43,9 @@ export function NewChat() {
     setBusy(true);
     setError(undefined);
     try {
-      const session = await createSession({ ...choice, provider, title: titleOf(text) });
+      // Who writes faster than the list of providers comes gets the same provider.
+      const listed = provider ?? (await queries.ensureQueryData(providersQuery)).providers[0]?.name;
+      const session = await createSession({ ...choice, provider: listed, title: titleOf(text) });
       writeDraft('chat', '');
       beginTurn(session.id, text);
       await navigate(`/chat/${encodeURIComponent(session.id)}`);
