@@ -59,6 +59,10 @@ test("Ctrl+K finds a tool, from within a field too", async () => {
 
 test("every screen fits 320 px and is reached by the navigation", async () => {
   const narrow = await open(browser, board, { viewport: { width: 320, height: 640 } });
+  const fits = (what) => eventually(async () => {
+    const wide = await narrow.evaluate(() => document.documentElement.scrollWidth);
+    assert.ok(wide <= 320, `${what} is ${wide} px wide`);
+  });
   await narrow.visit("/");
   for (const name of ["Servers", "Tools", "Toolsets", "Sessions", "Chat", "Renderings", "Calls", "Configuration", "Keys"]) {
     await narrow.getByRole("button", { name: "Open the navigation" }).click();
@@ -66,8 +70,12 @@ test("every screen fits 320 px and is reached by the navigation", async () => {
     await narrow.getByRole("heading", { level: 1 }).waitFor();
     await narrow.waitForFunction((wanted) => document.title.includes(wanted), name);
     await narrow.getByRole("status", { name: "Loading" }).first().waitFor({ state: "detached" });
-    const wide = await narrow.evaluate(() => document.documentElement.scrollWidth);
-    assert.ok(wide <= 320, `${name} is ${wide} px wide`);
+    await fits(name);
+  }
+  for (const path of ["/tools/demo.echo", "/tools/demo.echo?tab=definition", "/tools/demo.echo?tab=arguments", "/servers/demo", "/nowhere"]) {
+    await narrow.visit(path);
+    await narrow.getByRole("status", { name: "Loading" }).first().waitFor({ state: "detached" });
+    await fits(path);
   }
   await narrow.context().close();
 });

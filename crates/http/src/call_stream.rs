@@ -16,10 +16,10 @@ use switchboard_runtime::{Board, CallReport, CallRequest, EventReceiver, RpcErro
 use tokio::time::Instant;
 
 use crate::answers::{Guarded, UnknownRunningCall};
-use crate::call_questions::{OpenQuestions, QuestionsOfCall};
 use crate::call_records::RecordPath;
 use crate::event_feed::log_text;
 use crate::extract::FromPath;
+use crate::open_questions::{OpenQuestions, QuestionsOfCall};
 use crate::present;
 use crate::problem::ProblemResponse;
 use crate::ready::Ready;

@@ -43,6 +43,7 @@ mod keys;
 mod made_answers;
 mod mcp;
 mod me;
+mod open_questions;
 mod openapi;
 mod openapi_unions;
 mod origin_check;

@@ -8,12 +8,12 @@ use switchboard_telemetry::MetricsPage;
 use tokio::sync::Semaphore;
 
 use crate::board_place::BoardPlace;
-use crate::call_questions::OpenQuestions;
 use crate::connections::ConnectionLimits;
 use crate::current_grants::CurrentGrants;
 use crate::current_host_policy::CurrentHostPolicy;
 use crate::event_feed::BoardEvents;
 use crate::made_answers::MadeAnswers;
+use crate::open_questions::OpenQuestions;
 use crate::origin_check::HostPolicy;
 use crate::stream_auth::Leases;
 use crate::tls_certificate::ServerCertificate;

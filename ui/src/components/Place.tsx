@@ -7,7 +7,7 @@ export const shortPlace = (place: string): string => place.replace(DIRECTORIES, 
 /** Where a value was written. */
 export function Place({ of }: { of: string }) {
   return (
-    <span className="mono" title={of}>
+    <span className="mono place" title={of}>
       {shortPlace(of)}
     </span>
   );
