@@ -38,6 +38,10 @@ impl SessionTools {
         let taken: HashSet<&str> = app_tools.iter().map(String::as_str).collect();
         let most = rendering.provider.max_tools().unwrap_or(usize::MAX);
         let mut tools = Self { has_app_tools: !app_tools.is_empty(), ..Self::default() };
+        let not_shown = rendering.quarantined.iter().chain(&rendering.left_out);
+        tools.left_out.extend(
+            not_shown.map(|tool| LeftOut { name: tool.name.clone(), reason: tool.reason.clone() }),
+        );
         for tool in &rendering.tools {
             if let Some(double) = app_tools.iter().find(|name| is_double(name, &tool.name)) {
                 tools.leave_out(tool, format!("the app declares it as `{double}`"));
