@@ -10,7 +10,7 @@ use super::{Home, dynamic, tools, upstream};
 const NOTE: &str = "the kettle is blue";
 
 /// The tools of the session, as the model is shown them.
-const OURS: [&str; 3] = ["demo__echo", "demo__picture", "demo__refuse"];
+const OURS: [&str; 3] = ["demo__echo", "demo__refuse", "demo__picture"];
 
 async fn an_agent_has_its_own_tools_and_those_of_the_session(agent: Agent) {
     let server = upstream(tools()).await;
@@ -43,29 +43,33 @@ async fn an_agent_has_its_own_tools_and_those_of_the_session(agent: Agent) {
     // A round of the session's tools only, which the agent does not see.
     first.answer(Step::new().thinking("hm").call("demo__echo", json!({"text": "unseen"})));
     let second = talk.turn().await;
-    let answer = second.result();
-    assert!(answer.text.contains("unseen") && !answer.is_error, "{answer:?}");
+    assert!(!second.result().is_error, "{:?}", second.results);
     assert_eq!(server.stats().total_calls(), 1);
     let (same_tools, went_on) = declared_and_said(agent, &second);
     assert_eq!(same_tools, tools);
     assert_eq!(went_on[..asked.len()], asked);
+    assert!(is_told(&went_on[asked.len()..], "unseen"), "{went_on:#?}");
 
     // Both in one round.
     let both = Step::new().call(reader, file).call("demo__echo", json!({"text": "beside"}));
     second.answer(both);
     let third = talk.turn().await;
-    let texts: Vec<_> = third.results.iter().map(|result| result.text.as_str()).collect();
-    assert_eq!(texts.len(), 2, "{:#?}", third.results);
-    assert!(texts.iter().any(|text| text.contains(NOTE)), "{texts:?}");
-    assert!(texts.iter().any(|text| text.contains("beside")), "{texts:?}");
+    assert_eq!(third.results.len(), 2, "{:#?}", third.results);
     assert_eq!(server.stats().total_calls(), 2);
     // The round that the agent did not see is there again, and nothing before it has changed.
     let (same_tools, later) = declared_and_said(agent, &third);
     assert_eq!(same_tools, tools);
     assert_eq!(later[..went_on.len()], went_on);
+    for word in [NOTE, "beside"] {
+        assert!(is_told(&later[went_on.len()..], word), "{word}: {later:#?}");
+    }
 
     talk.finish(third).await;
     assert_eq!(server.stats().total_calls(), 2);
+}
+
+fn is_told(said: &[Value], word: &str) -> bool {
+    said.iter().any(|part| part.to_string().contains(word))
 }
 
 /// The declared tools and the conversation of a request, without the marks by which an agent tells what is to be cached.
@@ -85,6 +89,10 @@ fn without_marks(value: &mut Value) {
     match value {
         Value::Object(members) => {
             members.remove("cache_control");
+            // A text has to be a block where it has a mark.
+            if let Some(text @ Value::String(_)) = members.get_mut("content") {
+                *text = json!([{"type": "text", "text": text.take()}]);
+            }
             members.values_mut().for_each(without_marks);
         }
         Value::Array(items) => items.iter_mut().for_each(without_marks),
