@@ -84,6 +84,10 @@ bench-render: ## Print what rendering a thousand tools costs
 bench-turns: dist ## Print what turns cost: reading streams, a thousand at a time, each delta
 	@cargo run --quiet --release --package switchboard-bench -- turns "$(TARGET)/dist/switchboard"
 
+.PHONY: bench-injected
+bench-injected: dist ## Print what apps of providers pay: the first token, each delta, a thousand streams at a time
+	@cargo run --quiet --release --package switchboard-bench -- injected "$(TARGET)/dist/switchboard"
+
 .PHONY: coverage
 coverage: ## Line coverage of each pure crate; fails below 90 %
 	@scripts/coverage

@@ -1,6 +1,6 @@
-//! Prints the cost of starting, idling and calling (`make bench`), of the gateway per call (`make bench-gateway`) and
-//! of the board per turn (`make bench-turns`). It asserts no times, because times on a shared machine are noise:
-//! compare ratios within one run, and the trend over runs.
+//! Prints the cost of starting, idling and calling (`make bench`), of the gateway per call (`make bench-gateway`), of
+//! the board per turn (`make bench-turns`) and of answers to apps of providers (`make bench-injected`). It asserts no
+//! times, because times on a shared machine are noise: compare ratios within one run, and the trend over runs.
 
 mod access;
 mod calls;
@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use anyhow::{Context, bail, ensure};
 use tokio::runtime::Builder;
 
-const USAGE: &str = "usage: switchboard-bench [gateway | gateway-api | gateway-calls | gateway-instructions | turns] PATH_TO_SWITCHBOARD, or switchboard-bench access | render | sessions | parsing";
+const USAGE: &str = "usage: switchboard-bench [gateway | gateway-api | gateway-calls | gateway-instructions | turns | injected] PATH_TO_SWITCHBOARD, or switchboard-bench access | render | sessions | parsing | splicing";
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -32,9 +32,14 @@ fn main() -> anyhow::Result<()> {
         ["peer", "fixed", file] => as_the_gateway()?.block_on(gateway::fixed(file)),
         ["peer", "models"] => one_thread()?.block_on(turns::models()),
         ["parsing"] => turns::measure_parsing(),
+        ["splicing"] => turns::measure_splicing(),
         ["turns", program] => {
             let program = built(program)?;
             one_thread()?.block_on(turns::measure(&program))
+        }
+        ["injected", program] => {
+            let program = built(program)?;
+            one_thread()?.block_on(turns::measure_injected(&program))
         }
         ["gateway", program] => {
             let program = built(program)?;

@@ -1,9 +1,12 @@
-//! The cost of turns: parsing streams, a thousand concurrent turns, and the latency that the board adds to each delta.
+//! The cost of turns: parsing streams, a thousand concurrent turns, and the latency that the board adds to each delta; the
+//! same for apps of providers.
 
 mod client;
+mod injected;
 mod latency;
 mod many;
 mod parsing;
+mod splicing;
 mod streams;
 
 use std::io::Write;
@@ -26,6 +29,11 @@ pub(crate) fn measure_parsing() -> anyhow::Result<()> {
     crate::show(parsing::measure()?)
 }
 
+/// Measures what joining answers costs, which needs no other process.
+pub(crate) fn measure_splicing() -> anyhow::Result<()> {
+    crate::show(splicing::measure()?)
+}
+
 /// Prints the table. A failing turn is an error; a slow one is not.
 pub(crate) async fn measure(program: &Path) -> anyhow::Result<()> {
     let mut rows = parsing::measure()?;
@@ -38,6 +46,22 @@ pub(crate) async fn measure(program: &Path) -> anyhow::Result<()> {
     drop(board);
     let board = Process::gateway(program, &directory.path().join("many"), &config(&models))?;
     rows.extend(many::measure(&models, &board).await?);
+    crate::show(rows)
+}
+
+/// Measures the answers to apps of providers.
+pub(crate) async fn measure_injected(program: &Path) -> anyhow::Result<()> {
+    allow_many_files()?;
+    let directory = tempfile::tempdir()?;
+    let (models, tools) = (Process::peer(&["models"])?, Process::peer(&["upstream"])?);
+    let proxy = Process::peer(&["proxy", &models.address])?;
+    let config = injected::config(&models, &tools);
+    let board = Process::gateway(program, directory.path(), &config)?;
+    let mut rows = splicing::measure()?;
+    rows.extend(injected::latency(&models, &proxy, &board).await?);
+    drop(board);
+    let board = Process::gateway(program, &directory.path().join("many"), &config)?;
+    rows.extend(injected::many(&models, &board).await?);
     crate::show(rows)
 }
 

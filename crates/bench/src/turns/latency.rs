@@ -68,30 +68,32 @@ async fn one(
     let step = json!({"repeat_delta": {"count": DELTAS, "text": format!("{STAMP} ")}, "pace_ms": PACE_MS, "stamped": true});
     script(models, &json!({"openai-chat": [step]})).await?;
     let mut times = Vec::with_capacity(DELTAS);
-    client
-        .post_stream(path, asked, |piece| {
-            let now = nanoseconds();
-            #[expect(clippy::cast_precision_loss, reason = "some microseconds")]
-            times.extend(stamps(piece).into_iter().map(|sent| (now - sent) as f64 / 1e3));
-        })
-        .await?;
+    client.post_stream(path, asked, |piece| times.extend(stamped(piece))).await?;
     ensure!(times.len() == DELTAS, "{} of {DELTAS} deltas came through {path}", times.len());
     Ok(times)
 }
 
-struct Times {
-    p50: f64,
+/// The ages of the deltas in a piece of a stream, in microseconds.
+pub(super) fn stamped(piece: &[u8]) -> Vec<f64> {
+    let now = nanoseconds();
+    #[expect(clippy::cast_precision_loss, reason = "some microseconds")]
+    stamps(piece).into_iter().map(|sent| (now - sent) as f64 / 1e3).collect()
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Times {
+    pub(super) p50: f64,
     p99: f64,
 }
 
 impl Times {
-    fn of(mut times: Vec<f64>) -> Self {
+    pub(super) fn of(mut times: Vec<f64>) -> Self {
         times.sort_by(f64::total_cmp);
         let at = |place: usize| times.get(place).copied().unwrap_or_default();
         Self { p50: at(times.len() / 2), p99: at(times.len() * 99 / 100) }
     }
 
-    fn row(&self, what: &str) -> Row {
+    pub(super) fn row(&self, what: &str) -> Row {
         Row {
             what: format!("{what} (p50, p99)"),
             measured: format!("{:.0}, {:.0} µs", self.p50, self.p99),
