@@ -212,8 +212,4 @@ impl Lab {
     pub(crate) async fn ask_whole(&self, dialect: Dialect, body: String) -> Heard {
         Heard::of(self.app("", dialect, false, body).send().await.unwrap()).await
     }
-
-    pub(crate) async fn ask_streamed(&self, dialect: Dialect, body: String) -> Heard {
-        Heard::of(self.app("", dialect, true, body).send().await.unwrap()).await
-    }
 }

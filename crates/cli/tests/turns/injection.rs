@@ -5,6 +5,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use switchboard_test_support::model_backends::Step;
 use switchboard_test_support::{Tool, wait_until};
+use tokio::task::JoinSet;
 
 use crate::app::{Dialect, Heard};
 use crate::chat::Api;
@@ -31,10 +32,11 @@ async fn an_app_that_goes_away_ends_the_calls_of_its_turn() {
         let slow = Step::new().call("shop__slow", json!({}));
         lab.fake.script(dialect.account().backend, [find(), slow]);
         let request = lab.app("", dialect, true, hi(dialect, "", true)).send();
-        let app = tokio::spawn(async move { Heard::of(request.await.unwrap()).await });
+        let mut app = JoinSet::new();
+        app.spawn(async move { Heard::of(request.await.unwrap()).await });
         let begun = 2 * (number + 1);
         wait_until(PATIENCE, async || (lab.calls() == begun).then_some(())).await;
-        app.abort();
+        drop(app);
         wait_until(PATIENCE, async || (lab.shop.stats().running_calls == 0).then_some(())).await;
     }
     assert_eq!(lab.calls(), 2 * Dialect::ALL.len());
@@ -74,7 +76,7 @@ async fn a_long_call_keeps_the_connection_of_a_stream_open() {
     let tools = vec![Tool::echo("slow").sleeps(17_000)];
     let lab = Lab::with(Plan { tools, ..Plan::default() }).await;
     let slow = || Step::new().call("shop__slow", json!({}));
-    let mut apps = tokio::task::JoinSet::new();
+    let mut apps = JoinSet::new();
     for dialect in Dialect::ALL {
         lab.fake.script(dialect.account().backend, [slow(), Step::text("Done.")]);
         // The text waits for the end of its round, so nothing of the first one is shown.
