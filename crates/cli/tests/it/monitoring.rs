@@ -92,3 +92,22 @@ fn the_configurations_of_the_package_and_the_containers_start() {
         assert!(listed.stdout.contains("local.current_time"), "{file}: {}", listed.stdout);
     }
 }
+
+#[test]
+fn the_manifests_of_kubernetes_can_be_rendered() {
+    for directory in ["deploy/kubernetes", "deploy/kubernetes-postgres"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(directory);
+        // Where kubectl is installed.
+        let Ok(done) = Command::new("kubectl").arg("kustomize").arg(path).output() else { return };
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "{directory}: {said}");
+        let rendered = String::from_utf8(done.stdout).unwrap();
+        for part in ["kind: StatefulSet", "path: /readyz", "path: /healthz", "switchboard.yaml: |"]
+        {
+            assert!(rendered.contains(part), "{directory} has no {part}:\n{rendered}");
+        }
+        let is_shared = directory.ends_with("postgres");
+        assert_eq!(rendered.contains("volumeClaimTemplates"), !is_shared, "{directory}");
+        assert_eq!(rendered.contains("SWITCHBOARD__STORE__URL"), is_shared, "{directory}");
+    }
+}
