@@ -7,8 +7,8 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions, Executor};
 
 use super::*;
-use crate::StoredSession;
 use crate::backend::Pool;
+use crate::{StoredClient, StoredSession};
 
 type Put = Result<BTreeSet<String>, StoreError>;
 type Writing<'a> = Pin<Box<dyn Future<Output = Put> + 'a>>;
@@ -30,6 +30,18 @@ fn session(id: &str, bytes: usize) -> StoredSession {
         created_at_ms: 1,
         updated_at_ms: 1,
         version: 0,
+    }
+}
+
+fn client(id: &str, bytes: usize) -> StoredClient {
+    StoredClient {
+        id: id.into(),
+        kind: "endpoint".into(),
+        owner: "me".into(),
+        session: None,
+        state: "x".repeat(bytes),
+        created_at_ms: 1,
+        last_seen_at_ms: 1,
     }
 }
 
@@ -56,26 +68,26 @@ async fn until_outage_ends(store: &Store) {
 async fn a_connection_whose_rollback_failed_is_not_used_again() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(directory.path()).await.unwrap();
-    store.put_sessions(&[session("before", 10)], &[]).await.unwrap();
+    store.put_clients(&[client("before", 10)]).await.unwrap();
     limit_pages(&store, 1).await;
-    let large = [session("large", 100_000)];
-    let failed = store.put_sessions(&large, &[]).await.unwrap_err();
+    let large = [client("large", 100_000)];
+    let failed = store.put_clients(&large).await.unwrap_err();
     assert!(matches!(failed, StoreError::Full { .. }), "{}", failed.in_full());
     let outage = store.outage().unwrap();
     assert_eq!(outage.reason, "no space is left on the disk of its data directory");
-    assert_eq!(store.sessions(None).await.unwrap().len(), 1, "what is there can be read");
+    assert_eq!(store.clients(None, None).await.unwrap().len(), 1, "what is there can be read");
 
     // Each connection that failed is replaced by one without the limit.
     let mut written = false;
     for _ in 0..8 {
-        match store.put_sessions(&large, &[]).await {
-            Ok(_) => written = true,
+        match store.put_clients(&large).await {
+            Ok(()) => written = true,
             Err(error) => assert!(matches!(error, StoreError::Full { .. }), "{}", error.in_full()),
         }
     }
     assert!(written, "the store is not lost");
     until_outage_ends(&store).await;
-    assert_eq!(store.sessions(None).await.unwrap().len(), 2);
+    assert_eq!(store.clients(None, None).await.unwrap().len(), 2);
 }
 
 #[tokio::test]
