@@ -214,7 +214,7 @@ mod tests {
 
     use super::*;
 
-    const LONG: Duration = Duration::from_secs(60);
+    const LONG: Duration = Duration::from_mins(1);
 
     /// Counts the turns that began, and those that ended by themselves.
     #[derive(Debug, Default)]
