@@ -1,11 +1,13 @@
-//! A22: twenty secrets, each in another place, in a board that logs everything and fails in many ways. None of them is found
+//! A22: more than twenty secrets, each in another place, in a board that logs everything and fails in many ways. None of them is found
 //! in what the program writes or answers.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 use reqwest::{Method, StatusCode, redirect};
 use serde_json::{Value, json};
+use switchboard_test_support::model_backends::{Backend, FakeBackends, Step};
 use switchboard_test_support::{
     AccountEra, AccountServer, FakeAuthServer, Fault, OWN_CLIENT, Reply, ScriptedServer, Stage,
     ThreatEndpoint, Tool, peers, wait_until,
@@ -16,7 +18,7 @@ use crate::support::{Home, PATIENCE, Serve, dynamic, stdio, with};
 use crate::world::{config_with, key};
 
 /// Secrets of the configuration: `${NAME}` in the file, or a file beside it.
-const CONFIGURED: [(&str, &str); 13] = [
+const CONFIGURED: [(&str, &str); 14] = [
     ("BEARER", "pl4nted-bearer-01"),
     ("HEADER", "pl4nted-header-02"),
     ("URL_PATH", "pl4nted-path-03"),
@@ -30,7 +32,11 @@ const CONFIGURED: [(&str, &str); 13] = [
     ("PROVIDER_HEADER", "pl4nted-provider-header-11"),
     ("THREAT_TOKEN", "pl4nted-threat-12"),
     ("DISCOVERY_TOKEN", "pl4nted-discovery-13"),
+    ("MODEL_KEY", "pl4nted-model-key-21"),
 ];
+
+/// The key that an app has for its provider itself.
+const APP_KEY: &str = "pl4nted-app-key-22";
 
 /// Secrets that callers send.
 const SENT: [(&str, &str); 6] = [
@@ -59,13 +65,25 @@ const TOOLS: [&str; 2] = [
 ];
 
 /// The sections of the configuration beside the toolbox.
-fn sections(threats: &str) -> [String; 5] {
+fn sections(threats: &str, models: &FakeBackends) -> [String; 5] {
+    let model = |backend: Backend, kind: &str, model: &str| {
+        // The paths of the other two begin with the version.
+        let url = match backend {
+            Backend::Anthropic | Backend::Gemini => models.root_url(),
+            _ => models.base_url(backend),
+        };
+        format!(
+            "{{name: {kind}, kind: {kind}, base_url: \"{url}\", model: {model}, api_key: \"${{MODEL_KEY}}\", app_credentials: pass}}"
+        )
+    };
+    let models = APIS.map(|(backend, kind, name, _)| model(backend, kind, name)).join(", ");
     [
         "security: {store_key: \"${STORE_KEY}\"}".to_owned(),
         "records: {redact: ['card-\\d+']}".to_owned(),
-        "providers: [{name: own, kind: openai-chat, base_url: \"http://127.0.0.1:1/v1\", model: m, \
-         api_key: \"${PROVIDER_KEY}\", headers: {X-Provider: \"${PROVIDER_HEADER}\"}}]"
-            .to_owned(),
+        format!(
+            "providers: [{models}, {{name: own, kind: openai-chat, base_url: \"http://127.0.0.1:1/v1\", model: m, \
+             api_key: \"${{PROVIDER_KEY}}\", headers: {{X-Provider: \"${{PROVIDER_HEADER}}\"}}}}]"
+        ),
         format!(
             "threat_protection: {{endpoint: \"{threats}\", token: \"${{THREAT_TOKEN}}\", before_tool: observe, on_failure: open}}"
         ),
@@ -75,12 +93,26 @@ fn sections(threats: &str) -> [String; 5] {
     ]
 }
 
+/// The backend of each API for apps, its kind and model, and the path.
+const APIS: [(Backend, &str, &str, &str); 4] = [
+    (Backend::Chat, "openai-chat", "llama", "/openai/v1/chat/completions"),
+    (Backend::OpenAi, "openai", "gpt-5.5", "/openai/v1/responses"),
+    (Backend::Anthropic, "anthropic", "claude-opus-5-5", "/anthropic/v1/messages"),
+    (
+        Backend::Gemini,
+        "gemini",
+        "gemini-3.1-pro-preview",
+        "/gemini/v1beta/models/gemini-3.1-pro-preview:generateContent",
+    ),
+];
+
 struct World {
     home: Home,
     remote: ScriptedServer,
     quoting: ScriptedServer,
     office: FakeAuthServer,
     threats: ThreatEndpoint,
+    models: FakeBackends,
     tracker: AccountServer,
     /// The codes and states of sign-ins.
     answers: Mutex<Vec<String>>,
@@ -107,6 +139,7 @@ impl World {
         let quoting = ScriptedServer::builder().tools([Tool::echo("get")]).start().await;
         let office = FakeAuthServer::open().await;
         let threats = ThreatEndpoint::start().await;
+        let models = FakeBackends::start().await;
         let tracker = AccountServer::open(AccountEra::Stateless).await;
         let url = remote.url().replace("http://", "http://user:${URL_PASSWORD}@");
         let quoted = quoting.url().replace("/mcp", "/${URL_PATH}/mcp");
@@ -136,7 +169,7 @@ impl World {
                 ),
             ),
         ];
-        let sections = sections(threats.url());
+        let sections = sections(threats.url(), &models);
         let sections: Vec<_> = sections.iter().map(String::as_str).collect();
         let mut home = Home::new(config_with(&TOOLS, &servers, &sections))
             .with_variable("RUST_LOG", "trace")
@@ -148,7 +181,7 @@ impl World {
         home.file("bearer", CONFIGURED[0].1);
         let (key, operator) = (key(&home, "anna", "client"), key(&home, "root", "admin"));
         let answers = Mutex::default();
-        Self { home, remote, quoting, office, threats, tracker, answers, key, operator }
+        Self { home, remote, quoting, office, threats, models, tracker, answers, key, operator }
     }
 
     /// Each secret was used for what it is there for; otherwise nothing would be found anyway.
@@ -168,16 +201,23 @@ impl World {
         assert!(self.office.came_itself() > 0, "no token was issued");
         assert!(!self.threats.requests().is_empty(), "nothing was checked");
         assert_eq!(self.tracker.calls(), ["anna"], "nobody signed in");
+        for secret in [CONFIGURED[13].1, APP_KEY] {
+            let asked = self.models.requests();
+            let with_it =
+                asked.iter().filter(|it| it.headers.values().any(|it| it.contains(secret)));
+            let backends = with_it.map(|it| format!("{:?}", it.backend)).collect::<BTreeSet<_>>();
+            assert_eq!(backends.len(), APIS.len(), "{secret} was sent to {backends:?}");
+        }
     }
 
     /// Everything that must not be found, as it is and in its usual encodings.
     fn needles(&self) -> Vec<String> {
         let sent = SENT.iter().map(|(_, value)| value.split(' ').next_back().unwrap());
         let sent = sent.map(|value| value.strip_prefix("session=").unwrap_or(value).to_owned());
-        let own =
-            [self.key.clone(), self.operator.clone(), CARD.to_owned(), OWN_CLIENT.1.to_owned()];
+        let own = [CARD, OWN_CLIENT.1, APP_KEY].map(str::to_owned);
+        let own = own.into_iter().chain([self.key.clone(), self.operator.clone()]);
         let account = self.tracker.tokens().into_iter().chain(self.answers.lock().clone());
-        let own = own.into_iter().chain([STORE_KEY.to_owned()]).chain(account);
+        let own = own.chain([STORE_KEY.to_owned()]).chain(account);
         CONFIGURED.iter().map(|(_, value)| (*value).to_owned()).chain(sent).chain(own).collect()
     }
 
@@ -243,6 +283,51 @@ async fn connect_account(world: &World, serve: &Serve) {
         (!world.tracker.calls().is_empty()).then_some(())
     })
     .await;
+}
+
+/// Apps ask models, with the key of the board, with one of their own and with a wrong one; and the models' providers quote the key
+/// of the board in their errors.
+async fn use_apps(world: &World, serve: &Serve) {
+    let call = "call office__greet {}";
+    let said = json!([{"role": "user", "content": call}]);
+    let board = ("authorization", format!("Bearer {}", world.key));
+    let both = [("x-switchboard-key", world.key.clone()), ("x-api-key", APP_KEY.to_owned())];
+    for (backend, _, model, path) in APIS {
+        let body = match backend {
+            Backend::OpenAi => json!({"model": model, "input": call}),
+            Backend::Gemini => json!({"contents": [{"role": "user", "parts": [{"text": call}]}]}),
+            _ => json!({"model": model, "max_tokens": 100, "messages": said}),
+        };
+        let ask = async |headers: &[(&str, String)]| {
+            let mut request = serve.http.post(serve.at(path)).json(&body);
+            for (name, value) in headers {
+                request = request.header(*name, value);
+            }
+            let response = request.send().await.unwrap();
+            let (status, headers) = (response.status(), format!("{:?}", response.headers()));
+            let text = response.text().await.unwrap();
+            world.scan(path, format!("{headers}{text}").as_bytes());
+            (status, text)
+        };
+        let (status, text) = ask(std::slice::from_ref(&board)).await;
+        assert!(status.is_success() && text.contains("hello"), "{path} {status} {text}");
+        ask(&both).await;
+        for name in ["authorization", "x-api-key", "x-goog-api-key", "x-switchboard-key"] {
+            let (status, text) = ask(&[(name, "pl4nted-wrong-key-17".to_owned())]).await;
+            assert_eq!(status, StatusCode::UNAUTHORIZED, "{path} {text}");
+        }
+        let quoted = format!("the key {} is over its limit", CONFIGURED[13].1);
+        let refusal =
+            json!({"error": {"message": quoted, "code": 400, "status": "INVALID_ARGUMENT"}});
+        for step in [
+            Step::new().status(400, &[("x-request-id", "r")], refusal.to_string()),
+            Step::new().status(401, &[], refusal.to_string()),
+            Step::text("There").error_event("api_error", quoted.clone()),
+        ] {
+            world.models.script(backend, [step]);
+            ask(std::slice::from_ref(&board)).await;
+        }
+    }
 }
 
 /// Calls and requests that work, and those that fail in every way.
@@ -337,6 +422,7 @@ async fn a22_no_planted_secret_is_found_anywhere() {
     let world = World::new().await;
     let serve = world.home.serve_with(&["-vvv"]).await;
     connect_account(&world, &serve).await;
+    use_apps(&world, &serve).await;
     exercise(&world, &serve).await;
     world.check_that_they_were_used();
     for path in PATHS {
