@@ -66,11 +66,6 @@ pub struct TurnRecord {
 }
 
 impl TurnRecord {
-    /// Whether these calls are among the calls of the turn.
-    fn has_calls(&self, ids: &[String]) -> bool {
-        ids.iter().all(|id| self.real.iter().any(|element| element.get().contains(id.as_str())))
-    }
-
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
@@ -159,7 +154,7 @@ pub(crate) fn put_back(
         let ids = request.call_ids(shown);
         // The key by the id of a call is the last one, and the most exact: equal conversations differ in their calls' ids.
         let mut found = keys.iter().rev().filter_map(|key| records.get(key));
-        let (real, pending) = match found.find(|record| record.has_calls(&ids)) {
+        let (real, pending) = match found.find(|record| request.has_calls(&record.real, &ids)) {
             Some(record) => (record.real.clone(), record.pending.as_slice()),
             None => (request.without_claims(shown), [].as_slice()),
         };

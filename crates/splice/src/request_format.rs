@@ -37,6 +37,11 @@ pub(crate) trait RequestFormat: Send + Sync + Debug {
         self.handles(unit)
     }
 
+    /// Whether the calls of a record are those of a reply with these ids.
+    fn has_calls(&self, real: &[Raw], ids: &[String]) -> bool {
+        ids.iter().all(|id| real.iter().any(|element| element.get().contains(id.as_str())))
+    }
+
     /// A reply of the app's conversation for which there is no record: session calls that the app was shown, and sends back,
     /// become text of the app, because their results may be invented. Unchanged if there are none.
     fn without_claims(&self, unit: &[Raw]) -> Vec<Raw>;

@@ -1,5 +1,7 @@
 //! The contents of a conversation: what identifies them, and where results go.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::part::{Part, joined, parts};
@@ -112,6 +114,27 @@ pub(super) fn without_signatures(reply: &Raw) -> Raw {
 pub(super) fn call_ids(reply: &Raw) -> Vec<String> {
     let object = RawObject::read(reply.get()).unwrap_or_default();
     parts(&object).iter().filter_map(|part| part.call()?.id).collect()
+}
+
+/// The contents without ids of responses to calls that have none: the client made them, and the real call took the place of the
+/// one that had it.
+pub(super) fn with_known_ids(contents: Vec<Raw>) -> Vec<Raw> {
+    let known: HashSet<String> = contents.iter().flat_map(call_ids).collect();
+    let unknown = |part: &Part| {
+        let id = part.answered().and_then(|(id, _)| id);
+        id.is_some_and(|id| !known.contains(&id))
+    };
+    let clean = |element: Raw| {
+        let object = RawObject::read(element.get()).unwrap_or_default();
+        let all = parts(&object);
+        if !all.iter().any(unknown) {
+            return element;
+        }
+        let cleaned =
+            all.into_iter().map(|part| if unknown(&part) { part.without_id() } else { part });
+        content(&role(&object), &cleaned.collect::<Vec<_>>())
+    };
+    contents.into_iter().map(clean).collect()
 }
 
 /// Puts results with those of the app: one content with a response for each call of the reply before it, in the order of the

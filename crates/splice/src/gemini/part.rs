@@ -107,6 +107,16 @@ impl Part {
         Self { raw: object.to_raw(), object }
     }
 
+    /// The same response without the id of its call.
+    pub(super) fn without_id(&self) -> Self {
+        let mut object = self.object.clone();
+        if let Some(mut response) = parsed::<RawObject>(&object, "functionResponse") {
+            response.remove("id");
+            set_member(&mut object, "functionResponse", response.to_raw());
+        }
+        Self { raw: object.to_raw(), object }
+    }
+
     /// Whether the part is a text without anything else, which can be joined with another one.
     pub(super) fn is_plain_text(&self) -> bool {
         self.object.get("text").is_some()

@@ -113,7 +113,7 @@ impl RequestFormat for GeminiRequest {
     }
 
     fn set_conversation(&mut self, conversation: Vec<Raw>) {
-        self.contents = conversation;
+        self.contents = contents::with_known_ids(conversation);
     }
 
     fn units(&self) -> Vec<ConversationUnit> {
@@ -122,6 +122,15 @@ impl RequestFormat for GeminiRequest {
 
     fn handles(&self, unit: &[Raw]) -> Vec<String> {
         unit.iter().flat_map(contents::call_ids).collect()
+    }
+
+    fn has_calls(&self, real: &[Raw], ids: &[String]) -> bool {
+        let mut known = real.iter().flat_map(contents::call_ids).peekable();
+        // Some clients give calls an id of their own where the provider gives none.
+        known.peek().is_none() || {
+            let known: Vec<_> = known.collect();
+            ids.iter().all(|id| known.contains(id))
+        }
     }
 
     fn without_claims(&self, unit: &[Raw]) -> Vec<Raw> {
