@@ -14,8 +14,8 @@ use crate::server_state::Shared;
 /// How often API keys are read from the store.
 const READ_KEYS_EVERY: Duration = Duration::from_secs(2);
 
-/// Reads the keys at intervals and when another board has changed one, so that a revoked key stops working within seconds and its event streams end. Sessions
-/// follow each change of what their owners may use.
+/// Reads the keys at intervals and when another board has changed one, so that a revoked key stops working within seconds and
+/// its event streams end. Sessions follow each change of what their owners may use.
 pub(crate) async fn watch_access(shared: Shared) {
     let (gatekeeper, leases) = (shared.gatekeeper.clone(), shared.leases.clone());
     let mut interval = tokio::time::interval(READ_KEYS_EVERY);
@@ -24,14 +24,15 @@ pub(crate) async fn watch_access(shared: Shared) {
     let mut versions = gatekeeper.access_versions();
     let mut plans: Option<watch::Receiver<u64>> = None;
     let mut notices = gatekeeper.notices();
+    let mut is_outage = false;
     loop {
         tokio::select! {
             () = key_changed(&mut notices) => {
-                read_keys(&gatekeeper).await;
+                is_outage = !read_keys(&gatekeeper, is_outage).await;
                 leases.check(&gatekeeper).await;
             }
             _ = interval.tick() => {
-                read_keys(&gatekeeper).await;
+                is_outage = !read_keys(&gatekeeper, is_outage).await;
                 leases.check(&gatekeeper).await;
                 if let Some(board) = shared.board.board() {
                     board.close_gone_owners();
@@ -52,10 +53,13 @@ pub(crate) async fn watch_access(shared: Shared) {
     }
 }
 
-async fn read_keys(gatekeeper: &Gatekeeper) {
-    if let Err(error) = gatekeeper.refresh().await {
+/// Reads the keys, and returns whether that was possible. An outage is told once, when it begins.
+async fn read_keys(gatekeeper: &Gatekeeper, is_outage: bool) -> bool {
+    let read = gatekeeper.refresh().await;
+    if let (Err(error), false) = (&read, is_outage) {
         tracing::error!(%error, "the API keys could not be read; those that were read before remain valid");
     }
+    read.is_ok()
 }
 
 /// Completes when another board says that it changed a key. What it does not say, or says in vain, the interval notices.
