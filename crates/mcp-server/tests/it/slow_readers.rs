@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use serde_json::{Value, json};
 use switchboard_test_support::{ScriptedServer, Tool, wait_until};
 
-use crate::support::{PATIENCE, World, until};
+use crate::support::{PATIENCE, World, plan, until};
 
 const MIB: usize = 1024 * 1024;
 
@@ -17,11 +17,15 @@ fn is_answer(message: &Value) -> bool {
 async fn check(asks: Tool, questions: RangeInclusive<usize>) {
     let server =
         ScriptedServer::builder().tools([asks.sleeps(60_000), Tool::new("echo")]).start().await;
-    let world = World::of(&[("one", &server)]).await;
+    let mut plan = plan(&[("one", &server)]);
+    // Debug builds take their time for megabytes: the call must not end by its timeout.
+    for limits in plan.servers.iter_mut().filter_map(|server| server.default_limits.as_mut()) {
+        limits.timeout = Some(20 * PATIENCE);
+    }
+    let world = World::of_plan(plan).await;
     let session = world.open(json!({"elicitation": {}})).await;
     let unread = session.call("one__asks").await;
-    // Debug builds take their time for megabytes.
-    wait_until(4 * PATIENCE, async || (server.stats().cancelled.len() == 1).then_some(())).await;
+    wait_until(10 * PATIENCE, async || (server.stats().cancelled.len() == 1).then_some(())).await;
     let asked = server.stats().questions;
     assert!(questions.contains(&asked), "{asked} questions before the call was given up");
     assert_eq!(session.call("one__echo").await.result().await["structuredContent"], json!({}));
