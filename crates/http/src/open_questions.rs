@@ -17,7 +17,7 @@ const INTERNAL_ERROR: i64 = -32603;
 /// How long a question waits for its answer. A call whose server waits holds its slots.
 const PATIENCE: Duration = Duration::from_mins(10);
 
-type Reply = oneshot::Sender<Result<JsonText, RpcError>>;
+type QuestionReply = oneshot::Sender<Result<JsonText, RpcError>>;
 
 /// The questions of all streamed calls that wait for an answer.
 #[derive(Debug, Default)]
@@ -29,7 +29,7 @@ struct WaitingQuestion {
     asked: Arc<str>,
     /// What an accepted answer must fit.
     schema: Value,
-    reply: Reply,
+    reply: QuestionReply,
 }
 
 impl OpenQuestions {
@@ -86,7 +86,11 @@ impl QuestionsOfCall {
 
     /// Registers what a server asks and returns the event for the caller; `None` for what a caller of the API cannot
     /// answer, which is refused.
-    pub(crate) fn ask(&mut self, params: Option<&JsonText>, reply: Reply) -> Option<CallQuestion> {
+    pub(crate) fn ask(
+        &mut self,
+        params: Option<&JsonText>,
+        reply: QuestionReply,
+    ) -> Option<CallQuestion> {
         let params = params.map_or(Value::Null, JsonText::parse);
         let message = params.get("message").and_then(Value::as_str).unwrap_or_default();
         let mode = params.get("mode").and_then(Value::as_str).unwrap_or("form");

@@ -63,7 +63,6 @@ pages! {
     deploy: "docs/deploy.md",
     observability: "docs/observability.md",
     upgrade_and_backup: "docs/upgrade-and-backup.md",
-    scale_out: "docs/scale-out.md",
 }
 
 fn perform(page: &str) {
