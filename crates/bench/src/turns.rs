@@ -1,6 +1,7 @@
 //! The cost of turns: parsing streams, a thousand concurrent turns, and the latency that the board adds to each delta; the
 //! same for apps of providers.
 
+mod at_once;
 mod client;
 mod injected;
 mod latency;

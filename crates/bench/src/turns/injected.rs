@@ -7,9 +7,9 @@
 use anyhow::ensure;
 use serde_json::{Map, Value, json};
 use switchboard_test_support::model_backends::STAMP;
-use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use super::at_once::at_once;
 use super::client::Client;
 use super::latency::{Times, stamped};
 use super::{PROVIDERS, model_of, script};
@@ -205,37 +205,17 @@ pub(super) async fn many(models: &Process, board: &Process) -> anyhow::Result<Ve
         let (provider, _) = PROVIDERS[number % PROVIDERS.len()];
         apps.push((Client::open(&board.address).await?, provider));
     }
-    let before = board.resident()?;
     let text = json!({"repeat_delta": {"count": DELTAS_OF_MANY, "text": " a word"}, "pace_ms": PACE_OF_MANY_MS});
     let each = STREAMS.div_ceil(PROVIDERS.len());
     // Whichever step a request gets: in the end each stream has one text, and there are as many calls as streams.
     let steps = [vec![call(); each], vec![text; each]].concat();
     let steps = PROVIDERS.map(|(word, _)| (word.to_owned(), Value::from(steps.clone())));
-    script(models, &Value::Object(Map::from_iter(steps))).await?;
-    let (start, cpu) = (Instant::now(), board.cpu_time()?);
-    let mut running = JoinSet::new();
-    for (client, provider) in apps {
-        running.spawn(one(client, provider));
-    }
-    let mut completed = 0;
-    while let Some(ended) = running.join_next().await {
-        ended??;
-        completed += 1;
-    }
-    let (took, cpu) = (start.elapsed(), board.cpu_time()?.since(cpu).total());
-    let seen = Client::open(&models.address).await?.get("/_fake/seen").await?;
-    let peak = seen.get("peak_streams").and_then(Value::as_u64).unwrap_or_default();
-    let broken = seen.get("violations").and_then(Value::as_array).map_or(0, Vec::len);
-    ensure!(broken == 0, "the fakes found {broken} violations");
-    let row = |what: &str, measured: String, aim| Row { what: what.into(), measured, aim };
-    Ok(vec![
-        row("injected streams at the same time, at most", peak.to_string(), "1000"),
-        row("injected streams that completed", completed.to_string(), "1000"),
-        row("RSS of the board before them", format!("{before:.1} MB"), ""),
-        row("RSS of the board, at most", format!("{:.1} MB", board.peak_resident()?), "< 200 MB"),
-        row("all of them took", format!("{:.1} s", took.as_secs_f64()), ""),
-        row("CPU of the board for them", format!("{:.1} s", cpu.as_secs_f64()), ""),
-    ])
+    at_once((models, board), "injected streams", Map::from_iter(steps), |running| {
+        for (client, provider) in apps {
+            running.spawn(one(client, provider));
+        }
+    })
+    .await
 }
 
 /// Runs one stream, which must deliver every word.
